@@ -1,0 +1,52 @@
+# kohort: `make demo` and `make test` are all a fresh machine needs (Python 3.11+, make).
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+DEMO := out/demo
+
+.PHONY: help demo test check bench lock clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+
+demo: $(VENV)/base  ## protect the sample wave and say where the files are
+	@$(BIN)/kohort protect deployments/plans/household.toml data/household-2026q1.parquet --out $(DEMO)
+
+test: $(VENV)/dev  ## the test suite (prints its 20 slowest)
+	$(BIN)/python -m pytest --durations=20
+
+check: $(VENV)/dev  ## ruff, mypy --strict on kohort/, layers, doctests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/contract/test_layers.py -q
+	$(BIN)/python -m pytest --doctest-modules kohort -q
+
+bench: $(VENV)/dev  ## the benchmarks: ratios measured side by side
+	$(BIN)/python -m benchmarks
+
+lock:  ## resolve the dependencies anew (needs uv); hashes, no host names
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
+	  --custom-compile-command "make lock" --extra build -o requirements.lock pyproject.toml
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \
+	  --custom-compile-command "make lock" --extra build --extra dev -c requirements.lock -o requirements-dev.lock pyproject.toml
+
+clean:  ## remove the virtual environment and what demo and tests left
+	rm -rf $(VENV) out build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit("kohort needs Python 3.11 or newer; set PYTHON=python3.x" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv $(VENV)
+
+# The stamps make the second `make demo` install nothing.
+$(VENV)/base: requirements.lock pyproject.toml | $(VENV)/bin/python
+	@echo "installing kohort and what it needs into $(VENV) (once)"
+	$(PIP) install --no-deps --require-hashes -r requirements.lock
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev: requirements-dev.lock $(VENV)/base
+	@echo "installing the development tools into $(VENV) (once)"
+	$(PIP) install --no-deps --require-hashes -r requirements-dev.lock
+	@touch $@

@@ -1,0 +1,1 @@
+"""What a user runs: the plan, the flows and the command line."""

@@ -1,0 +1,85 @@
+"""Centroids: the value that stands for all members of a group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Protocol
+
+import numpy as np
+
+from kohort.errors import PlanError
+from kohort.methods import Floats, Labels
+
+
+class Centroid(Protocol):
+    """Replaces the values of every record by its group's centroid."""
+
+    takes_weights: ClassVar[bool]
+
+    @property
+    def method(self) -> str:
+        """The name under which a plan asks for it."""
+        ...
+
+    def replace(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
+        """Protected values (n, v) of `x` (n, v), given labels 0..g-1 (n,)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mean:
+    """Mean of the members: what every paper uses, and the least squared error."""
+
+    takes_weights: ClassVar[bool] = False
+    method: Literal["mean"] = "mean"
+
+    def replace(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
+        """Each record's group mean."""
+        from kohort.kernels.grouping import group_means, spread_to_members
+
+        _refuse_weights(self.method, weights)
+        return spread_to_members(group_means(np.asfortranarray(x), groups, _count(groups)), groups)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Median:
+    """Mean of the two (even size) or three (odd size) middle values, so that none is released."""
+
+    takes_weights: ClassVar[bool] = False
+    method: Literal["median"] = "median"
+
+    def replace(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
+        """Each record's group's middle, attribute by attribute."""
+        from kohort.kernels.grouping import group_middles, spread_to_members
+
+        _refuse_weights(self.method, weights)
+        return spread_to_members(group_middles(np.asfortranarray(x), groups, _count(groups)), groups)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedMean:
+    """Mean weighted by the survey weights: they move the centroid, not the groups."""
+
+    takes_weights: ClassVar[bool] = True
+    method: Literal["weighted_mean"] = "weighted_mean"
+
+    def replace(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
+        """Each record's group's weighted mean."""
+        from kohort.kernels.grouping import group_weighted_means, spread_to_members
+
+        if weights is None:
+            raise PlanError("centroid 'weighted_mean' needs weights; name the weight, or use 'mean'")
+        centroids = group_weighted_means(np.asfortranarray(x), groups, _count(groups), weights)
+        return spread_to_members(centroids, groups)
+
+
+def _count(groups: Labels) -> int:
+    return int(groups.max()) + 1
+
+
+def _refuse_weights(method: str, weights: Floats | None) -> None:
+    if weights is not None:
+        raise PlanError(f"weights have no effect on centroid {method!r}; use 'weighted_mean'")
+
+
+CENTROIDS: tuple[type[Centroid], ...] = (Mean, Median, WeightedMean)

@@ -1,0 +1,47 @@
+"""numba, set up once for every kernel.
+
+Kernels release the interpreter's lock and are never `parallel`: blocks run in threads, and numba's
+own pool aborts when several threads enter it. Without `fastmath` LLVM keeps the order of additions,
+so that a kernel gives the same bits on every CPU of an architecture. Machine code is cached under
+KOHORT_HOME, because an install may be read-only and a service may have no home.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+
+from kohort.errors import PlanError
+from kohort.home import kohort_home, private_folder
+
+Kernel = TypeVar("Kernel", bound=Callable[..., object])
+
+
+def _cache_is_usable() -> bool:
+    if os.environ.get("NUMBA_CACHE_DIR"):
+        return True
+    try:
+        folder = private_folder(kohort_home() / "numba")
+    except (PlanError, OSError):
+        return False
+    if not os.access(folder, os.W_OK):
+        return False
+    numba.config.CACHE_DIR = str(folder)  # type: ignore[attr-defined]
+    return True
+
+
+_CACHED = _cache_is_usable()
+
+
+def compiled(function: Kernel) -> Kernel:
+    """Compile a kernel on its first call."""
+    return cast(Kernel, numba.njit(nogil=True, cache=_CACHED, error_model="numpy")(function))
+
+
+def compiled_minimum(function: Kernel) -> Kernel:
+    """Compile a kernel that searches minima of values that are never NaN, so that it may use SIMD."""
+    options = {"nogil": True, "cache": _CACHED, "error_model": "numpy"}
+    return cast(Kernel, numba.njit(fastmath={"nnan", "nsz"}, **options)(function))

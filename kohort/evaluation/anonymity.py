@@ -1,0 +1,130 @@
+"""Anonymity: how many records look alike in the release."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from kohort.methods import Labels
+
+Released = npt.NDArray[Any] | Sequence[npt.NDArray[Any]]
+
+
+def classes(released: Released) -> tuple[Labels, npt.NDArray[np.int64]]:
+    """Class of every record among the records identical to it, and the size of each class.
+
+    Parameters
+    ----------
+    released : (n, p) array, or a sequence of (n,) arrays
+        Released columns, numbers of any kind: text is passed as codes.
+
+    Examples
+    --------
+    >>> labels, sizes = classes(np.array([[1.0, 2.0], [3.0, 4.0], [1.0, 2.0]]))
+    >>> labels, sizes
+    (array([0, 1, 0], dtype=int32), array([2, 1]))
+    """
+    from kohort.kernels.grouping import identical_rows
+
+    columns = released.T if isinstance(released, np.ndarray) else released
+    codes = np.empty((len(columns), len(columns[0])), np.uint64)
+    for j, column in enumerate(columns):
+        codes[j] = _codes(np.asarray(column))
+    labels, sizes = identical_rows(codes.T)
+    return labels, sizes
+
+
+def _codes(column: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """Bits that are equal exactly where the values are; -0.0 counts as 0.0."""
+    if column.dtype.kind == "f":
+        return np.ascontiguousarray(column.astype(np.float64) + 0.0).view(np.uint64)
+    return column.astype(np.int64).view(np.uint64) if column.dtype != np.uint64 else column
+
+
+def k_real(released: Released) -> float:
+    """Records divided by distinct released records: the k an intruder meets on average (M1D's k').
+
+    Parameters
+    ----------
+    released : (n, p) array, or a sequence of (n,) arrays
+        The released columns that the intruder knows.
+
+    Examples
+    --------
+    >>> k_real(np.array([[1.0], [1.0], [2.0], [2.0], [2.0], [3.0]]))
+    2.0
+    """
+    labels, sizes = classes(released)
+    return len(labels) / len(sizes)
+
+
+def min_anonymity(released: Released, *, units: npt.NDArray[Any] | None = None) -> int:
+    """Size of the smallest class of identical released records: the guarantee, not the average.
+
+    Parameters
+    ----------
+    released : (n, p) array, or a sequence of (n,) arrays
+        Every released column that is not confidential.
+    units : (n,) array, optional
+        Household or enterprise of every record as an integer code; classes then count distinct units.
+
+    Examples
+    --------
+    >>> records = np.array([[1.0], [1.0], [2.0], [2.0], [2.0]])
+    >>> min_anonymity(records)
+    2
+    >>> min_anonymity(records, units=np.array([7, 7, 1, 2, 3]))
+    1
+    """
+    return int(_class_sizes(released, units)[1].min())
+
+
+def unique(released: Released, *, units: npt.NDArray[Any] | None = None) -> float:
+    """Share of records that are alone in their class, or whose class is one unit's only.
+
+    Parameters
+    ----------
+    released : (n, p) array, or a sequence of (n,) arrays
+        Every released column that is not confidential.
+    units : (n,) array, optional
+        Household or enterprise of every record as an integer code.
+
+    Examples
+    --------
+    >>> unique(np.array([[1.0], [1.0], [2.0], [3.0]]))
+    0.5
+    """
+    labels, sizes = _class_sizes(released, units)
+    return float(np.mean(sizes[labels] == 1))
+
+
+def _class_sizes(
+    released: Released, units: npt.NDArray[Any] | None
+) -> tuple[Labels, npt.NDArray[np.int64]]:
+    labels, sizes = classes(released)
+    if units is None:
+        return labels, sizes
+    _, pair_sizes = pairs = classes([labels, units])
+    first_of_pair = np.empty(len(pair_sizes), np.int64)
+    first_of_pair[pairs[0][::-1]] = np.arange(len(labels))[::-1]
+    return labels, np.bincount(labels[first_of_pair], minlength=len(sizes))
+
+
+def group_sizes(groups: Labels) -> dict[int, int]:
+    """How many groups there are of each size.
+
+    Parameters
+    ----------
+    groups : (n,) array
+        Labels 0..g-1 of one block.
+
+    Examples
+    --------
+    >>> group_sizes(np.array([0, 0, 1, 1, 1, 2, 2], dtype=np.int32))
+    {2: 2, 3: 1}
+    """
+    sizes, counts = np.unique(np.bincount(groups), return_counts=True)
+    return {int(size): int(count) for size, count in zip(sizes, counts, strict=True)}

@@ -1,0 +1,99 @@
+"""Normalizers: bring attributes to one scale before distances are taken between records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import numpy as np
+
+from kohort.methods import Floats
+
+
+class Normalizer(Protocol):
+    """Turns original values into values of one scale; a constant column never divides by zero."""
+
+    @property
+    def method(self) -> str:
+        """The name under which a plan asks for it."""
+        ...
+
+    def normalize(self, x: Floats) -> Floats:
+        """Normalised copy of `x` (n, p), Fortran-ordered."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zscore:
+    """Zero mean and unit variance; a constant column becomes 0."""
+
+    method: Literal["zscore"] = "zscore"
+
+    def normalize(self, x: Floats) -> Floats:
+        """(x - mean) / std, the standard deviation with ddof 0."""
+        from kohort.kernels.statistics import mean_and_std, scaled
+
+        x = np.asfortranarray(x)
+        return scaled(x, *mean_and_std(x))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Minmax:
+    """The column's range to [0, 1]; a constant column becomes 0.5."""
+
+    method: Literal["minmax"] = "minmax"
+
+    def normalize(self, x: Floats) -> Floats:
+        """(x - min) / (max - min)."""
+        from kohort.kernels.statistics import least_and_greatest, scaled
+
+        x = np.asfortranarray(x)
+        low, high = least_and_greatest(x)
+        z = scaled(x, low, high - low)
+        z[:, low == high] = 0.5
+        return z
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rank:
+    """Average ranks divided by n: only the order of a column counts."""
+
+    method: Literal["rank"] = "rank"
+
+    def normalize(self, x: Floats) -> Floats:
+        """Rank of every value in its column, ties sharing their mean rank, over n."""
+        from scipy.stats import rankdata
+
+        n = x.shape[0]
+        return np.asfortranarray(rankdata(x, method="average", axis=0) / n)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Robust:
+    """Median and interquartile range, the standard deviation where that range is 0."""
+
+    method: Literal["robust"] = "robust"
+
+    def normalize(self, x: Floats) -> Floats:
+        """(x - median) / IQR, so that a few extreme values do not set the scale."""
+        from kohort.kernels.statistics import mean_and_std, scaled
+
+        x = np.asfortranarray(x)
+        lower, median, upper = np.percentile(x, [25, 50, 75], axis=0)
+        scale = upper - lower
+        _, std = mean_and_std(x)
+        return scaled(x, median, np.where(scale == 0.0, std, scale))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unchanged:
+    """Values as they are: the attribute with the widest numbers decides."""
+
+    method: Literal["none"] = "none"
+
+    def normalize(self, x: Floats) -> Floats:
+        """A copy of `x`."""
+        return np.array(x, dtype=np.float64, order="F")
+
+
+NORMALIZERS: tuple[type[Normalizer], ...] = (Zscore, Minmax, Rank, Robust, Unchanged)

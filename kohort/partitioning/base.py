@@ -1,0 +1,45 @@
+"""What every partitioner is."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Protocol
+
+import numpy as np
+
+from kohort.errors import WaveError
+from kohort.methods import Floats, Labels, check_whole
+
+
+class Partitioner(Protocol):
+    """Divides records into groups of at least k."""
+
+    needs_axis: ClassVar[bool]
+    """Whether records are ordered on an axis first, by a projection."""
+
+    @property
+    def method(self) -> str:
+        """The name under which a plan asks for it."""
+        ...
+
+    @property
+    def uses_normalized(self) -> bool:
+        """Whether the normalised values `x` decide anything."""
+        ...
+
+    def partition(
+        self,
+        x: Floats,
+        *,
+        k: int,
+        axis: Floats | None = None,
+        rng: np.random.Generator | None = None,
+    ) -> Labels:
+        """Labels 0..g-1 (n,) of the records of the normalised block `x` (n, v)."""
+        ...
+
+
+def check_size(n: int, k: int) -> None:
+    """Refuse a k that is no group size, and a table with fewer than k records."""
+    check_whole("k", k, minimum=2)
+    if n < k:
+        raise WaveError(f"the wave has {n} records but k = {k}; lower k or add records")

@@ -1,0 +1,1 @@
+"""One thin Prefect task a stage: read Parquet, call kohort once, write Parquet."""
