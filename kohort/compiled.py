@@ -43,5 +43,5 @@ def compiled(function: Kernel) -> Kernel:
 
 def compiled_minimum(function: Kernel) -> Kernel:
     """Compile a kernel that searches minima of values that are never NaN, so that it may use SIMD."""
-    options = {"nogil": True, "cache": _CACHED, "error_model": "numpy"}
-    return cast(Kernel, numba.njit(fastmath={"nnan", "nsz"}, **options)(function))
+    jit = numba.njit(nogil=True, cache=_CACHED, error_model="numpy", fastmath={"nnan", "nsz"})
+    return cast(Kernel, jit(function))
