@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 from kohort.errors import PlanError
 from kohort.methods import Blocks, Floats, check_whole
@@ -17,6 +17,9 @@ from kohort.methods import Blocks, Floats, check_whole
 
 class Blocker(Protocol):
     """Divides the quasi-identifiers into blocks."""
+
+    uses_values: ClassVar[bool]
+    """Whether the data decide; else names alone do, and `x` may have no records."""
 
     @property
     def method(self) -> str:
@@ -32,6 +35,7 @@ class Blocker(Protocol):
 class Whole:
     """One block of all attributes: the only choice with joint k-anonymity."""
 
+    uses_values: ClassVar[bool] = False
     method: Literal["whole"] = "whole"
 
     def assign_blocks(self, x: Floats, *, names: Sequence[str]) -> Blocks:
@@ -43,6 +47,7 @@ class Whole:
 class Single:
     """One attribute a block: individual ranking."""
 
+    uses_values: ClassVar[bool] = False
     method: Literal["single"] = "single"
 
     def assign_blocks(self, x: Floats, *, names: Sequence[str]) -> Blocks:
@@ -54,6 +59,7 @@ class Single:
 class Consecutive:
     """Attributes in file order, `size` at a time; the leftover ones are a block of their own."""
 
+    uses_values: ClassVar[bool] = False
     size: int
     method: Literal["consecutive"] = "consecutive"
 
@@ -72,6 +78,7 @@ class Consecutive:
 class Explicit:
     """The blocks that the user writes; together they must be all quasi-identifiers, each once."""
 
+    uses_values: ClassVar[bool] = False
     blocks: tuple[tuple[str, ...], ...]
     method: Literal["explicit"] = "explicit"
 

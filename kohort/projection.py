@@ -90,13 +90,17 @@ class Attribute:
 
     def project(self, x: Floats, *, names: Sequence[str]) -> Floats:
         """The named column."""
+        self.check(names)
+        return np.array(x[:, list(names).index(self.name)], dtype=np.float64)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Refuse a block that does not have the attribute."""
         if self.name not in names:
             listed = ", ".join(repr(name) for name in names)
             raise PlanError(
                 f"the projection's attribute {self.name!r} is not in the block of {listed}; "
                 "name one that is, or use one block"
             )
-        return np.array(x[:, list(names).index(self.name)], dtype=np.float64)
 
 
 def first_component(values: Floats, vectors: Floats, *, names: Sequence[str]) -> Floats:

@@ -158,6 +158,12 @@ class Stages:
                 f"with partition {partition!r} as it is set; leave normalize out or use cost='block'"
             )
 
+    def check_blocks(self, blocks: Sequence[Sequence[str]]) -> None:
+        """Refuse a projection on an attribute that is not in every block."""
+        if isinstance(self.project, Attribute):
+            for names in blocks:
+                self.project.check(names)
+
     def projection_of(self, names: Sequence[str]) -> Projection:
         """The projection of a block: the plan's, else pcp, else the only attribute itself."""
         if self.project is not None:
@@ -232,4 +238,4 @@ def _like(x: object, values: Floats) -> object:
         return values
     import pandas as pd
 
-    return pd.DataFrame(values, columns=x.columns, index=x.index)  # type: ignore[attr-defined]
+    return pd.DataFrame(values, columns=x.columns, index=x.index, copy=False)  # type: ignore[attr-defined]

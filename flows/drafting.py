@@ -1,0 +1,103 @@
+"""A first plan for a wave, for a person to correct: `kohort plan init`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+
+from kohort.tasks.wave import open_wave
+
+KEY = re.compile(r"(^|_)(id|key|person|respondent)(_id)?$|^id_", re.IGNORECASE)
+NAME = re.compile(r"name|email|phone|address|street|passport|ssn", re.IGNORECASE)
+WEIGHT = re.compile(r"(^|_)weight$|^wgt|^pweight", re.IGNORECASE)
+UNIT = re.compile(r"(household|enterprise|family|firm)_?id|hhid", re.IGNORECASE)
+
+
+def draft_plan(wave: Path) -> str:
+    """A commented plan whose roles are guessed from the names and types of the columns.
+
+    Parameters
+    ----------
+    wave : Path
+        A Parquet file; only its footer is read.
+    """
+    with open_wave(wave) as file:
+        fields = list(file.schema_arrow)
+    roles = _guess_roles(fields)
+    lines = [
+        f"# A draft for {wave.name}: the roles are guesses from names and types. Correct them.",
+        "schema = 1",
+        f"title = {json.dumps(wave.stem)}",
+        "seed = 0",
+        "",
+        "[roles]",
+        _single("key", roles["key"], "names a respondent across waves; never released"),
+        _many("identifiers", roles["identifiers"], "dropped"),
+        _many("quasi_identifiers", roles["quasi_identifiers"], "protected: numeric, known to others"),
+        _many("confidential", [], "released as they are: move the sensitive ones here"),
+        _single("weight", roles["weight"], "survey weight; released only if release_weight = true"),
+        _single("unit", roles["unit"], "household or enterprise; anonymity counts distinct units"),
+        _other(roles["other"]),
+        "",
+        "[normalize]",
+        'method = "zscore"              # zscore, minmax, rank, robust, none: for partitions in space',
+        "",
+        "[block]",
+        'method = "whole"               # the only choice with joint k-anonymity; consecutive(size) loses less',
+        "",
+        "[project]",
+        'method = "pcp"                 # pcp, zscores, sugeno, attribute(name)',
+        "",
+        "[partition]",
+        'method = "optimal"             # optimal, fixed',
+        'cost = "axis"                  # axis, block',
+        "k = 5                          # the least number of records that look alike",
+        "",
+        "[centroid]",
+        'method = "mean"                # mean, median, weighted_mean',
+        "",
+        "[release]",
+        'order = "sorted"               # "input" keeps the file\'s order, which links waves by position',
+        "round_integers = false         # whole-number columns become floats unless this is true",
+    ]
+    return "\n".join(line for line in lines if line is not None) + "\n"
+
+
+def _guess_roles(fields: list[pa.Field]) -> dict[str, list[str]]:
+    roles: dict[str, list[str]] = {
+        r: [] for r in ("key", "identifiers", "quasi_identifiers", "weight", "unit", "other")
+    }
+    for field in fields:
+        number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
+        if UNIT.search(field.name) and not roles["unit"]:
+            roles["unit"].append(field.name)
+        elif KEY.search(field.name) and not roles["key"]:
+            roles["key"].append(field.name)
+        elif NAME.search(field.name):
+            roles["identifiers"].append(field.name)
+        elif number and WEIGHT.search(field.name) and not roles["weight"]:
+            roles["weight"].append(field.name)
+        elif number:
+            roles["quasi_identifiers"].append(field.name)
+        else:
+            roles["other"].append(field.name)
+    return roles
+
+
+def _single(role: str, names: list[str], comment: str) -> str:
+    setting = f"{role} = {json.dumps(names[0])}" if names else f'# {role} = "..."'
+    return f"{setting:<30} # {comment}"
+
+
+def _many(role: str, names: list[str], comment: str) -> str:
+    listed = "".join(f"  {json.dumps(name)},\n" for name in names)
+    return f"{role} = [  # {comment}\n{listed}]" if names else f"{f'{role} = []':<30} # {comment}"
+
+
+def _other(names: list[str]) -> str | None:
+    if not names:
+        return None
+    return f'other = "drop"                 # no role yet, not numeric: {", ".join(names)}'

@@ -1,0 +1,62 @@
+"""What a run gives back, for programs and for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kohort.flows.progress import StageRow
+from kohort.tasks.placing import EVALUATION, MANIFEST
+from kohort.tasks.release import NAME
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A finished run."""
+
+    out: Path
+    written: bool
+    manifest: Mapping[str, Any]
+    evaluation: Mapping[str, Any]
+
+
+def summary(outcome: Outcome, stages: Sequence[StageRow]) -> dict[str, Any]:
+    """What `--json` prints and the flow returns."""
+    return {
+        "out": str(outcome.out),
+        "files": [NAME, EVALUATION, MANIFEST],
+        "written": outcome.written,
+        "sha256": outcome.manifest["output"]["sha256"],
+        "rows": outcome.manifest["output"]["rows"],
+        "claim": outcome.manifest["claim"],
+        "measures": outcome.evaluation["measures"],
+        "blocks": outcome.evaluation["blocks"],
+        "stages": [row.as_json() for row in stages],
+    }
+
+
+def as_text(result: Mapping[str, Any]) -> str:
+    """The summary for a person."""
+    measures = result["measures"]
+    blocks = result["blocks"]
+    cached = sum(stage["cached"] for stage in result["stages"])
+    groups = sum(count for block in blocks for count in block["group_sizes"].values())
+    constant = [name for block in blocks for name in block["constant"]]
+    loss = "not applicable" if measures["loss"] is None else f"{100 * measures['loss']:.2f} %"
+    lines = [
+        f"protected {result['rows']} records in {groups} groups over {len(blocks)} "
+        f"block{'s' if len(blocks) != 1 else ''}",
+        f"  promise        {result['claim']}",
+        f"  loss           {loss} of the variance",
+        f"  min_anonymity  {measures['min_anonymity']} (share of unique records: {measures['unique']:.3f})",
+        f"  k_real         {measures['k_real']:.2f}",
+    ]
+    if constant:
+        lines.append(f"  constant       {', '.join(constant)}")
+    lines.append(f"  stages         {len(result['stages'])}, of which {cached} were cached")
+    if not result["written"]:
+        lines.append("  nothing rewritten: the folder already held this release")
+    lines += [f"  {Path(result['out']) / name}" for name in result["files"]]
+    return "\n".join(lines)

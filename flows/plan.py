@@ -1,0 +1,128 @@
+"""The plan of a survey: one TOML file, validated before anything is run."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import Field, ValidationError, field_validator, model_validator
+
+from kohort.blocking import BLOCKERS
+from kohort.centroids import CENTROIDS
+from kohort.errors import PlanError
+from kohort.flows.messages import first_sentence
+from kohort.flows.sections import Section, choice_of, section_of
+from kohort.normalization import NORMALIZERS
+from kohort.partitioning import PARTITIONERS
+from kohort.projection import PROJECTIONS
+from kohort.protect import Stages
+from kohort.tasks.release import Release
+from kohort.tasks.roles import Roles
+
+SCHEMA = 1
+READERS = {1: "0.1"}  # which version of kohort reads which schema
+
+RolesSection = section_of(Roles)
+ReleaseSection = section_of(Release)
+NormalizeSection: Any = choice_of(NORMALIZERS)
+BlockSection: Any = choice_of(BLOCKERS)
+ProjectSection: Any = choice_of(PROJECTIONS)
+CentroidSection: Any = choice_of(CENTROIDS)
+PartitionSection: Any = choice_of(
+    PARTITIONERS,
+    k=(int, Field(ge=2, description="the least number of records in a group")),
+    allow_pairs=(bool, Field(default=False, description="whether k may be 2")),
+)
+
+
+class Plan(Section):
+    """How the waves of one survey are protected."""
+
+    version: int = Field(alias="schema")
+    title: str = ""
+    seed: int = Field(default=0, ge=0)
+    roles: RolesSection  # type: ignore[valid-type]
+    normalize: NormalizeSection = Field(default={"method": "zscore"}, validate_default=True)
+    block: BlockSection = Field(default={"method": "whole"}, validate_default=True)
+    project: ProjectSection | None = None
+    partition: PartitionSection
+    centroid: CentroidSection = Field(default={"method": "mean"}, validate_default=True)
+    release: ReleaseSection = Field(default_factory=ReleaseSection)  # type: ignore[valid-type]
+
+    @field_validator("version")
+    @classmethod
+    def _known_schema(cls, version: int) -> int:
+        if version not in READERS:
+            raise PlanError(
+                f"schema = {version} is not known to this kohort, which reads schema {SCHEMA}; "
+                + ("write schema = 1" if version < SCHEMA else f"schema {version} needs a newer kohort")
+            )
+        return version
+
+    @field_validator("partition")
+    @classmethod
+    def _no_pairs_unawares(cls, partition: Any) -> Any:
+        if partition.k == 2 and not partition.allow_pairs:
+            raise PlanError(
+                "k = 2 lets each of two respondents compute the other's value (2c - x); "
+                "use k = 3 or more, or set allow_pairs = true"
+            )
+        return partition
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Plan:
+        stages = self.stages
+        names = self.roles.quasi_identifiers
+        if not stages.blocks.uses_values:
+            blocks = stages.blocks.assign_blocks(np.empty((0, len(names))), names=names)
+            if stages.partition.needs_axis:
+                stages.check_blocks([[names[j] for j in block] for block in blocks])
+        if stages.centroid.takes_weights and self.roles.weight is None:
+            raise PlanError(
+                f"centroid {stages.centroid.method!r} needs roles.weight; name the weight column"
+            )
+        return self
+
+    @property
+    def k(self) -> int:
+        """The least number of records in a group."""
+        return int(self.partition.k)
+
+    @property
+    def stages(self) -> Stages:
+        """One method a stage; refuses what has no effect."""
+        return Stages(
+            normalize=self.normalize.build(),
+            blocks=self.block.build(),
+            project=None if self.project is None else self.project.build(),
+            partition=self.partition.build(),
+            centroid=self.centroid.build(),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as the manifest and a deployment's parameter have it."""
+        return self.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def load_plan(path: Path) -> Plan:
+    """Read and validate a plan.
+
+    Parameters
+    ----------
+    path : Path
+        A TOML file.
+    """
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise PlanError(f"there is no plan {path}; `kohort plan init WAVE` drafts one") from None
+    except OSError as error:
+        raise PlanError(f"the plan {path} cannot be read ({error.strerror})") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise PlanError(f"the plan {path} is not valid TOML: {error}") from None
+    try:
+        return Plan.model_validate(content)
+    except ValidationError as error:
+        raise PlanError(f"{path}: {first_sentence(error)}") from None

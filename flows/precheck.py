@@ -1,0 +1,86 @@
+"""What can be said of a plan and a wave without running anything."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from kohort.errors import PlanError, WaveError
+from kohort.flows.manifest import claim_of
+from kohort.flows.plan import Plan
+from kohort.tasks.wave import (
+    Columns,
+    check_keys,
+    inspect_wave,
+    read_units,
+    read_values,
+    read_weights,
+)
+
+
+def check_wave(plan: Plan, wave: Path) -> Columns:
+    """Refuse a wave whose footer already shows that the plan cannot be carried out."""
+    columns = inspect_wave(wave, plan.roles.build())
+    if columns.rows < plan.k:
+        raise WaveError(f"the wave has {columns.rows} records but k = {plan.k}; lower k or add records")
+    return columns
+
+
+def check_output(out: Path) -> None:
+    """Refuse a folder that cannot be written to, before anything is computed."""
+    nearest = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
+    if not nearest.is_dir():
+        raise PlanError(f"the output folder {out} cannot be made: {nearest} is a file; choose another")
+    if not os.access(nearest, os.W_OK | os.X_OK):
+        raise PlanError(f"the output folder {out} is not writable; choose another")
+
+
+def what_would_be_done(plan: Plan, wave: Path) -> str:
+    """The run in words, after every check that it would make on the data."""
+    columns = check_wave(plan, wave)
+    roles, stages = plan.roles, plan.stages
+    if roles.key is not None:
+        check_keys(wave, roles.key)
+    x = read_values(wave, columns.quasi_identifiers)
+    if roles.weight is not None and stages.centroid.takes_weights:
+        read_weights(wave, roles.weight)
+    if roles.unit is not None:
+        read_units(wave, roles.unit)
+    names = columns.quasi_identifiers
+    blocks = stages.blocks.assign_blocks(x, names=names)
+    constant = [name for j, name in enumerate(names) if np.all(x[:, j] == x[0, j])]
+    lines = [f"the plan fits the wave: {columns.rows} records, {len(names)} quasi-identifiers"]
+    for number, block in enumerate(blocks):
+        members = [names[j] for j in block]
+        axis = ""
+        if stages.partition.needs_axis:
+            axis = f"projected by {stages.projection_of(members).method}, "
+        lines.append(
+            f"  block {number}: {', '.join(members)}: {axis}partitioned by "
+            f"{stages.partition.method} (k = {plan.k}), replaced by the {stages.centroid.method}"
+        )
+    lines.append(f"  promise: {claim_of(plan.k, len(blocks))}")
+    lines.append(f"  released as they are: {', '.join(columns.untouched) or 'nothing'}")
+    lines.append(f"  dropped: {', '.join(columns.dropped) or 'nothing'}")
+    lines.append(f"  rows: {plan.release.order}")
+    lines += _remarks(plan, columns, constant)
+    return "\n".join(lines)
+
+
+def _remarks(plan: Plan, columns: Columns, constant: list[str]) -> list[str]:
+    """What is allowed, but worth knowing."""
+    remarks = []
+    if columns.integers:
+        fate = "rounded" if plan.release.round_integers else "released as floats"
+        remarks.append(f"  whole-number columns are {fate}: {', '.join(columns.integers)}")
+    if constant:
+        remarks.append(f"  constant: {', '.join(constant)}")
+    if plan.roles.weight is not None and not plan.stages.centroid.takes_weights:
+        remarks.append(
+            f"  the weight {plan.roles.weight} does not move the centroids ({plan.centroid.method})"
+        )
+    if plan.seed:
+        remarks.append("  the seed is recorded; nothing in this plan draws at random")
+    return remarks

@@ -1,0 +1,215 @@
+"""The flow `protect_wave`: one wave through all stages, each cached by content."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from prefect import Task, flow
+from prefect.futures import PrefectFuture
+from prefect.task_runners import ThreadPoolTaskRunner
+
+from kohort.flows.manifest import build_manifest
+from kohort.flows.outcome import Outcome, summary
+from kohort.flows.plan import Plan
+from kohort.flows.progress import Listener, Silent, StageRow
+from kohort.protect import available_cores
+from kohort.tasks.assemble import assemble
+from kohort.tasks.blocking import assign_blocks, read_blocks
+from kohort.tasks.centroids import replace
+from kohort.tasks.evaluation import evaluate
+from kohort.tasks.ingest import ingest
+from kohort.tasks.measures import evaluation
+from kohort.tasks.normalization import normalize
+from kohort.tasks.partitioning import partition
+from kohort.tasks.placing import release_folder
+from kohort.tasks.projection import project
+from kohort.tasks.publish import publish
+from kohort.tasks.store import Artifact, Store
+from kohort.tasks.verify import verify
+from kohort.tasks.wave import digest_of, inspect_wave
+
+LISTENER: Listener = Silent()
+"""Who hears of finished stages: the command line sets it, a worker leaves it."""
+
+
+@dataclass
+class Run:
+    """One run's store and the stages it has done."""
+
+    store: Store
+    rows: list[StageRow] = field(default_factory=list)
+
+    def start(self, task: Task[..., Any], **inputs: Any) -> PrefectFuture[Any]:
+        """Submit a stage; its record goes to this run's store."""
+        cached = task.with_options(result_storage=self.store.records)
+        return cached.submit(store=self.store.root, **inputs)
+
+    def finish(
+        self, task: Task[..., Any], future: PrefectFuture[Any], block: int | None = None
+    ) -> Artifact:
+        """Wait for a stage and note it."""
+        made = future.result()
+        row = StageRow(
+            stage=task.name,
+            block=block,
+            sha256=made["sha256"],
+            rows=made["rows"],
+            seconds=made["seconds"],
+            cached=future.state.name == "Cached",
+        )
+        self.rows.append(row)
+        LISTENER.finished(row)
+        return Artifact(made["sha256"], made["rows"])
+
+    def do(self, task: Task[..., Any], **inputs: Any) -> Artifact:
+        """One stage, start to finish."""
+        return self.finish(task, self.start(task, **inputs))
+
+    def do_blocks(self, task: Task[..., Any], inputs: Iterable[dict[str, Any]]) -> list[Artifact]:
+        """One stage of all blocks, in parallel."""
+        futures = [self.start(task, block=number, **each) for number, each in enumerate(inputs)]
+        return [self.finish(task, future, number) for number, future in enumerate(futures)]
+
+    def do_uncached(self, task: Task[..., Any], **inputs: Any) -> Any:
+        """A stage that is done in every run."""
+        started = time.perf_counter()
+        result = task.submit(**inputs).result()
+        seconds = round(time.perf_counter() - started, 4)
+        row = StageRow(task.name, None, None, None, seconds, cached=False)
+        self.rows.append(row)
+        LISTENER.finished(row)
+        return result
+
+
+@flow(
+    name="protect-wave",
+    task_runner=ThreadPoolTaskRunner(max_workers=available_cores()),  # type: ignore[arg-type]
+    log_prints=False,
+    persist_result=False,
+)
+def protect_wave(
+    plan: Plan, wave: Path, out: Path, store: Path | None = None, force: bool = False
+) -> dict[str, Any]:
+    """Protect one wave of a survey and release it to a folder.
+
+    Parameters
+    ----------
+    plan : Plan
+        How the survey's waves are protected.
+    wave : Path
+        The wave's Parquet file.
+    out : Path
+        The folder for protected.parquet, evaluation.json and manifest.json.
+    store : Path, optional
+        Where intermediate results are kept; by default under KOHORT_HOME.
+    force : bool
+        Whether another release in the folder is replaced.
+    """
+    run = Run(Store(store).prepare())
+    stages, columns, digest = plan.stages, inspect_wave(wave, plan.roles.build()), digest_of(wave)
+    names = list(columns.quasi_identifiers)
+    with release_folder(out):
+        x = run.do(
+            ingest,
+            wave=wave,
+            digest=digest,
+            roles=plan.roles.build(),
+            weighted=stages.centroid.takes_weights,
+        )
+        z = run.do(normalize, x=x, names=names, method=stages.normalize)
+        given = x if stages.blocks.uses_values else None
+        assigned = run.do(assign_blocks, x=given, names=names, method=stages.blocks)
+        blocks = read_blocks(run.store, assigned)
+        LISTENER.expect(len(run.rows) + len(blocks) * (3 if stages.partition.needs_axis else 2) + 4)
+        groups, protected = _protect_blocks(run, plan, x, z, blocks, columns.integers)
+        candidate = run.do(
+            assemble,
+            wave=wave,
+            protected=protected,
+            digest=digest,
+            columns=columns,
+            release=plan.release.build(),
+        )
+        partial = run.do_uncached(
+            verify,
+            store=run.store.root,
+            candidate=candidate,
+            out=out,
+            blocks=blocks,
+            columns=columns,
+            k=plan.k,
+        )
+        measured = run.do(
+            evaluate,
+            wave=wave,
+            x=x,
+            protected=protected,
+            groups=groups,
+            blocks=blocks,
+            digest=digest,
+            others=list(columns.open_to_intruders),
+            unit=plan.roles.unit,
+        )
+        report = evaluation(run.store.read(measured), blocks, k=plan.k, rows=columns.rows)
+        manifest = build_manifest(
+            plan,
+            wave_digest=digest,
+            columns=columns,
+            blocks=blocks,
+            released=candidate,
+            stages=run.rows,
+            how="prefect",
+        )
+        written = run.do_uncached(
+            publish,
+            partial=Path(partial),
+            out=out,
+            sha256=candidate.sha256,
+            evaluation=report,
+            manifest=manifest,
+            force=force,
+        )
+    return summary(Outcome(out=out, written=written, manifest=manifest, evaluation=report), run.rows)
+
+
+def _protect_blocks(
+    run: Run, plan: Plan, x: Artifact, z: Artifact, blocks: list[list[str]], integers: Iterable[str]
+) -> tuple[list[Artifact], list[Artifact]]:
+    """Groups and protected values of every block, the blocks in parallel."""
+    stages = plan.stages
+    axes: list[Artifact | None] = [None] * len(blocks)
+    if stages.partition.needs_axis:
+        stages.check_blocks(blocks)
+        axes[:] = run.do_blocks(
+            project,
+            ({"x": x, "names": names, "method": stages.projection_of(names)} for names in blocks),
+        )
+    used = z if stages.partition.uses_normalized else None
+    groups = run.do_blocks(
+        partition,
+        (
+            {"z": used, "axis": axis, "names": names, "method": stages.partition, "k": plan.k}
+            for names, axis in zip(blocks, axes, strict=True)
+        ),
+    )
+    weight = plan.roles.weight if stages.centroid.takes_weights else None
+    whole = [name for name in integers if plan.release.round_integers]
+    protected = run.do_blocks(
+        replace,
+        (
+            {
+                "x": x,
+                "groups": group,
+                "names": names,
+                "method": stages.centroid,
+                "weight": weight,
+                "integers": [name for name in whole if name in names],
+            }
+            for names, group in zip(blocks, groups, strict=True)
+        ),
+    )
+    return groups, protected

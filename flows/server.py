@@ -1,0 +1,116 @@
+"""The Prefect server of a run: the one that PREFECT_API_URL names, else an embedded one.
+
+The embedded server is a child of the command on a loopback socket that the command has bound, so that
+no port is guessed. Start-up is serialised by a file lock until the server is healthy, because servers
+that migrate one database at the same time fail. The child watches its standard input and ends when
+that closes: a killed command leaves no server behind.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from kohort.errors import StageFailed
+from kohort.home import kohort_home, private_folder
+
+PATIENCE = 120.0  # seconds for a first start on a busy machine: the database is made then
+QUIET = {
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_SERVER_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_INTERNAL_LOGGING_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL",
+    "PREFECT_LOGGING_TO_API_ENABLED": "false",
+    "PREFECT_CLIENT_MAX_RETRIES": "1",  # a dead server is noticed in seconds, not in minutes
+    "PREFECT_CLI_PROMPT": "false",
+    "PREFECT_SHOW_WORKER_UPGRADE_MESSAGE": "false",
+}
+EMBEDDED = {
+    "PREFECT_UI_ENABLED": "false",
+    "PREFECT_SERVER_EPHEMERAL_ENABLED": "false",
+    "PREFECT_MEMO_STORE_PATH": "",
+}
+
+
+@contextmanager
+def prefect_server() -> Iterator[str]:
+    """The address of a running server's API, set up for this process before Prefect is imported."""
+    os.environ.update(QUIET)
+    given = os.environ.get("PREFECT_API_URL")
+    if given:
+        yield given
+        return
+    home = private_folder(kohort_home() / "prefect")
+    os.environ["PREFECT_HOME"] = str(home)
+    with _started(home) as url:
+        os.environ["PREFECT_API_URL"] = url
+        try:
+            yield url
+        finally:
+            del os.environ["PREFECT_API_URL"]
+
+
+@contextmanager
+def _started(home: Path) -> Iterator[str]:
+    """Start the embedded server and wait until it is healthy; end it afterwards."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(64)
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
+        with (home / "start.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # freed by the system when this process ends
+            child = subprocess.Popen(  # noqa: S603
+                [sys.executable, "-m", "kohort.flows.embedded", str(listener.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=(home / "server.log").open("wb"),
+                pass_fds=[listener.fileno()],
+                env={**os.environ, **EMBEDDED, "PREFECT_API_URL": url},
+                umask=0o077,
+                start_new_session=True,  # an interrupt ends the flow first
+            )
+            listener.close()  # the child has it; a dead server must refuse, not keep waiting
+            try:
+                import prefect  # noqa: F401  # two seconds, while the server starts
+
+                _wait_until_healthy(child, url)
+            except BaseException:
+                child.kill()
+                raise
+    try:
+        yield url
+    finally:
+        if child.stdin is not None:
+            child.stdin.close()
+        try:
+            child.wait(timeout=5)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+
+
+def _wait_until_healthy(child: subprocess.Popen[bytes], url: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if child.poll() is not None:
+            break
+        try:
+            with urllib.request.urlopen(f"{url}/health", timeout=5) as answer:  # noqa: S310
+                if answer.status == 200:
+                    return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.05)
+    raise StageFailed(
+        f"the embedded Prefect server did not start; see {kohort_home() / 'prefect' / 'server.log'}"
+    )

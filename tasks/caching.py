@@ -1,0 +1,147 @@
+"""The one rule for cache keys, and the check of a record before Prefect opens it.
+
+A key is made of content: digests of the inputs, the stage's own parameters, the code of kohort's
+mathematics and of the task's module, the versions of the numerical libraries, and the CPU's features.
+Where files lie and how blocks are numbered is not in it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import inspect
+import json
+import platform
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import kohort
+from kohort.tasks.store import Artifact, Store
+
+NOT_IN_KEYS = frozenset({"store", "block", "wave"})  # where things are, not what they are
+LIBRARIES = ("numba", "numpy", "pyarrow", "scipy")
+
+
+@functools.cache
+def code_digest() -> str:
+    """SHA-256 over all of kohort's mathematics, by path and content."""
+    root = Path(inspect.getfile(kohort)).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
+
+
+@functools.cache
+def module_digest(module: str) -> str:
+    """SHA-256 of the source of a task's module."""
+    source = inspect.getsource(importlib.import_module(module))
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Versions of the libraries that decide a result."""
+    return {name: importlib.metadata.version(name) for name in LIBRARIES}
+
+
+@functools.cache
+def cpu() -> dict[str, str]:
+    """Architecture, CPU type and a digest of its features: the last digits depend on them."""
+    from llvmlite import binding
+
+    features = binding.get_host_cpu_features().flatten()
+    return {
+        "architecture": platform.machine(),
+        "type": binding.get_host_cpu_name(),
+        "features": hashlib.sha256(features.encode()).hexdigest()[:16],
+    }
+
+
+def stage_key(stage: str, module: str, inputs: Mapping[str, Any]) -> str:
+    """Key of a stage with these inputs."""
+    content = {
+        "stage": stage,
+        "inputs": {n: _canonical(v) for n, v in inputs.items() if n not in NOT_IN_KEYS},
+        "code": [code_digest(), module_digest(module)],
+        "versions": versions(),
+        "cpu": cpu(),
+    }
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _canonical(value: Any) -> Any:
+    """A value as JSON that differs where the value does."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        fields = {f.name: _canonical(getattr(value, f.name)) for f in dataclasses.fields(value)}
+        return {"type": type(value).__name__, **fields}
+    if isinstance(value, Mapping):
+        return {str(name): _canonical(item) for name, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_canonical(item) for item in value]
+    if value is None or isinstance(value, (str, int, float, bool)):
+        return value
+    raise TypeError(f"a {type(value).__name__} cannot be part of a cache key")
+
+
+def cache_key(stage: str, module: str) -> Callable[[Any, dict[str, Any]], str]:
+    """Prefect's `cache_key_fn` of a stage; a record that cannot be trusted is removed on the way."""
+
+    def key_of(context: Any, arguments: dict[str, Any]) -> str:
+        key = stage_key(stage, module, arguments)
+        discard_untrusted_record(Store(Path(arguments["store"])), key)
+        return key
+
+    return key_of
+
+
+def discard_untrusted_record(store: Store, key: str) -> None:
+    """Remove a record that is not ours, or whose Parquet file is gone or damaged.
+
+    Prefect believes a record whatever it says: one that names pickle as its serializer would run
+    code, and one whose file was deleted would still count as cached. Without the record the stage is
+    simply done again.
+    """
+    record = store.records / key
+    if not record.is_symlink() and not record.exists():
+        return
+    artifact = trusted_artifact(record)
+    if artifact is None or not store.holds(artifact):
+        record.unlink(missing_ok=True)
+
+
+def trusted_artifact(record: Path) -> Artifact | None:
+    """The artifact that a record names, if the record has exactly the form that kohort writes."""
+    try:
+        if record.is_symlink():
+            return None
+        content = json.loads(record.read_bytes())
+        serializer = content["metadata"]["serializer"]
+        result = json.loads(content["result"])
+        if (
+            set(content) != {"metadata", "result"}
+            or serializer != expected_serializer()
+            or set(result) != {"sha256", "rows", "seconds"}
+        ):
+            return None
+        return Artifact(_hexadecimal(result["sha256"]), int(result["rows"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@functools.cache
+def expected_serializer() -> dict[str, Any]:
+    """How a record of ours says that it is JSON; a record may name other decoders, and run them."""
+    from prefect.serializers import JSONSerializer
+
+    return JSONSerializer().model_dump(mode="json")
+
+
+def _hexadecimal(digest: Any) -> str:
+    if not isinstance(digest, str) or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+        raise ValueError("no digest")
+    return digest

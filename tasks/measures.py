@@ -1,0 +1,94 @@
+"""The evaluation of a wave, block by block, as one table of measures and as the JSON made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from kohort.evaluation import classes, group_sizes, min_anonymity, sse, sst, unique
+from kohort.methods import Floats, Labels
+
+SCHEMA = 1
+ROWS = pa.schema(
+    [("measure", pa.string()), ("block", pa.int32()), ("key", pa.string()), ("value", pa.float64())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """One block of a wave, before and after."""
+
+    names: Sequence[str]
+    x: Floats
+    protected: Floats
+    groups: Labels
+
+
+def measure(blocks: Iterable[Block], others: Sequence[Labels], units: Labels | None) -> pa.Table:
+    """Every measure of the release, as rows of (measure, block, key, value).
+
+    Blocks are looked at one after the other, so that the wave is never in memory as a whole: the
+    joint classes of identical records follow from the classes of each block.
+
+    Parameters
+    ----------
+    blocks : iterable of Block
+        Original and protected values of each block.
+    others : sequence of (n,) arrays
+        Codes of every other released column that is not confidential.
+    units : (n,) array or None
+        Household or enterprise of every record.
+    """
+    rows: list[tuple[str, int | None, str | None, float]] = []
+    errors = totals = 0.0
+    joint: list[Labels] = []
+    for number, block in enumerate(blocks):
+        error, total = sse(block.x, block.protected), sst(block.x)
+        errors, totals = errors + error, totals + total
+        if total > 0:
+            rows.append(("loss", number, None, error / total))
+        labels, sizes = classes(block.protected)
+        rows.append(("min_anonymity", number, None, float(sizes.min())))
+        for size, count in group_sizes(block.groups).items():
+            rows.append(("group_sizes", number, str(size), float(count)))
+        constant = (block.x == block.x[0]).all(axis=0)
+        rows += [("constant", number, block.names[j], 1.0) for j in np.flatnonzero(constant)]
+        joint = [classes([*joint, labels])[0]]
+    if totals > 0:
+        rows.append(("loss", None, None, errors / totals))
+    rows.append(("k_real", None, None, len(joint[0]) / (int(joint[0].max()) + 1)))
+    released = [*joint, *others]
+    rows.append(("min_anonymity", None, None, float(min_anonymity(released, units=units))))
+    rows.append(("unique", None, None, unique(released, units=units)))
+    columns = [
+        pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), ROWS, strict=True)
+    ]
+    return pa.table(columns, schema=ROWS)
+
+
+def evaluation(table: pa.Table, blocks: Sequence[Sequence[str]], *, k: int, rows: int) -> dict[str, Any]:
+    """The measures as evaluation.json has them; what is not applicable is null with the reason."""
+    content: dict[str, Any] = {"schema": SCHEMA, "rows": rows, "k": k}
+    whole: dict[str, Any] = {"loss": None}
+    parts: list[dict[str, Any]] = [
+        {"attributes": list(names), "loss": None, "min_anonymity": 0, "group_sizes": {}, "constant": []}
+        for names in blocks
+    ]
+    for row in table.to_pylist():
+        name, value = row["measure"], row["value"]
+        if name == "min_anonymity":
+            value = int(value)
+        target = whole if row["block"] is None else parts[row["block"]]
+        if name == "group_sizes":
+            target[name][row["key"]] = int(value)
+        elif name == "constant":
+            target[name].append(row["key"])
+        else:
+            target[name] = value
+    if whole["loss"] is None:
+        whole["not_applicable"] = {"loss": "every quasi-identifier is constant"}
+    return {**content, "measures": whole, "blocks": parts}

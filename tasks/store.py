@@ -1,0 +1,151 @@
+"""Content-addressed Parquet: what stages leave for each other.
+
+::
+
+    STORE/objects/ab/abcd….parquet   0600, named by the SHA-256 of its bytes
+    STORE/records/…                  one small JSON file a finished stage: digest, rows, seconds
+    STORE/partial/…                  files being written; renamed into objects/ when whole
+
+A file appears under its name only when it is whole, is never changed, and is checked against its name
+before it is used. The path follows from the digest, so that a store can be moved.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from kohort.errors import StageFailed
+from kohort.home import kohort_home, private_folder
+from kohort.methods import Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """What one stage hands to the next: never a frame, never a path."""
+
+    sha256: str
+    rows: int
+
+
+class Store:
+    """A folder of Parquet files, each named by its content."""
+
+    def __init__(self, root: Path | None = None) -> None:
+        self.root = (root or kohort_home() / "store").absolute()
+
+    @property
+    def records(self) -> Path:
+        """Where Prefect keeps which stage gave which artifact."""
+        return self.root / "records"
+
+    def prepare(self) -> Store:
+        """Make the folders, for the owner alone."""
+        try:
+            for folder in ("objects", "records", "partial"):
+                private_folder(self.root / folder)
+        except OSError as error:
+            raise StageFailed(
+                f"the store {self.root} cannot be made ({error.strerror}); choose another with --store"
+            ) from None
+        return self
+
+    def path(self, artifact: Artifact) -> Path:
+        """Where the artifact's file is, if it is there."""
+        return self.root / "objects" / artifact.sha256[:2] / f"{artifact.sha256}.parquet"
+
+    def write(self, columns: Mapping[str, Any] | pa.Table) -> Artifact:
+        """Write columns (arrays) or a table of a stage, and return what names it."""
+        table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
+        return self.keep(lambda sink: write_plain(table, sink), table.num_rows)
+
+    def keep(self, write: Any, rows: int) -> Artifact:
+        """Let `write(sink)` write a file, and keep it under the digest of its bytes."""
+        handle, partial = tempfile.mkstemp(dir=self.root / "partial")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                sink = HashingSink(file)
+                write(pa.PythonFile(sink, mode="w"))
+                file.flush()
+                os.fsync(file.fileno())
+            artifact = Artifact(sink.digest.hexdigest(), rows)
+            place = self.path(artifact)
+            private_folder(place.parent)
+            Path(partial).replace(place)
+        except BaseException:
+            Path(partial).unlink(missing_ok=True)
+            raise
+        return artifact
+
+    def holds(self, artifact: Artifact) -> bool:
+        """Whether the artifact's file is there and is what its name says."""
+        path = self.path(artifact)
+        try:
+            if path.is_symlink():
+                return False
+            with path.open("rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == artifact.sha256
+        except OSError:
+            return False
+
+    def read(self, artifact: Artifact, columns: Sequence[str] | None = None) -> pa.Table:
+        """Columns of the artifact, all of them by default.
+
+        The digest was checked when the stage that made it was found cached, or has just been
+        computed on writing.
+        """
+        path = self.path(artifact)
+        try:
+            with pq.ParquetFile(path, memory_map=True) as file:
+                return file.read(columns=None if columns is None else list(columns))
+        except (OSError, pa.ArrowException):
+            raise StageFailed(
+                f"{path.name} in the store was removed or damaged during the run; run it again"
+            ) from None
+
+    def read_floats(self, artifact: Artifact, columns: Sequence[str] | None = None) -> Floats:
+        """Columns of the artifact as an array (n, p), Fortran-ordered."""
+        table = self.read(artifact, columns)
+        x = np.empty((table.num_rows, table.num_columns), order="F")
+        for j in range(table.num_columns):
+            x[:, j] = table.column(j).to_numpy()
+        return x
+
+
+class HashingSink:
+    """A file for pyarrow that takes the digest of what passes through."""
+
+    def __init__(self, file: Any) -> None:
+        self.file = file
+        self.digest = hashlib.sha256()
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        """Write and digest."""
+        self.digest.update(data)
+        return int(self.file.write(data))
+
+    def tell(self) -> int:
+        """How far the file is."""
+        return int(self.file.tell())
+
+    def flush(self) -> None:
+        """Nothing to do before the file is closed."""
+
+    def close(self) -> None:
+        """The file is closed by whoever opened it."""
+        self.closed = True
+
+
+def write_plain(table: pa.Table, sink: Any) -> None:
+    """Write an intermediate table: continuous numbers gain nothing from encoding."""
+    pq.write_table(table, sink, compression="none", use_dictionary=False, write_statistics=False)
