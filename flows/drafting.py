@@ -46,7 +46,7 @@ def draft_plan(wave: Path) -> str:
         'method = "zscore"              # zscore, minmax, rank, robust, none: for partitions in space',
         "",
         "[block]",
-        'method = "whole"               # the only choice with joint k-anonymity; consecutive(size) loses less',
+        'method = "whole"               # joint k-anonymity; consecutive(size) loses less, per block',
         "",
         "[project]",
         'method = "pcp"                 # pcp, zscores, sugeno, attribute(name)',
@@ -94,7 +94,9 @@ def _single(role: str, names: list[str], comment: str) -> str:
 
 def _many(role: str, names: list[str], comment: str) -> str:
     listed = "".join(f"  {json.dumps(name)},\n" for name in names)
-    return f"{role} = [  # {comment}\n{listed}]" if names else f"{f'{role} = []':<30} # {comment}"
+    if names:
+        return f"{role} = [  # {comment}\n{listed}]"
+    return f"{f'{role} = []':<30} # {comment}"
 
 
 def _other(names: list[str]) -> str | None:

@@ -50,7 +50,7 @@ def as_text(result: Mapping[str, Any]) -> str:
         f"block{'s' if len(blocks) != 1 else ''}",
         f"  promise        {result['claim']}",
         f"  loss           {loss} of the variance",
-        f"  min_anonymity  {measures['min_anonymity']} (share of unique records: {measures['unique']:.3f})",
+        f"  min_anonymity  {measures['min_anonymity']} (unique records: {100 * measures['unique']:.1f} %)",
         f"  k_real         {measures['k_real']:.2f}",
     ]
     if constant:
