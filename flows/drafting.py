@@ -60,7 +60,7 @@ def draft_plan(wave: Path) -> str:
         'method = "mean"                # mean, median, weighted_mean',
         "",
         "[release]",
-        'order = "sorted"               # "input" keeps the file\'s order, which links waves by position',
+        'order = "sorted"               # "input" keeps the file\'s order, which links waves',
         "round_integers = false         # whole-number columns become floats unless this is true",
     ]
     return "\n".join(line for line in lines if line is not None) + "\n"

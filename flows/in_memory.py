@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +62,7 @@ def protect_in_memory(
     roles, release = plan.roles.build(), plan.release.build()
     columns = inspect_wave(wave, roles)
     names = columns.quasi_identifiers
-    with release_folder(out), partial_beside(out) as partial:
+    with release_folder(out), partial_beside(out) as file:
         with timed("ingest"):
             digest = digest_of(wave)
             x, weights, units = _ingest(plan, wave, names)
@@ -73,17 +74,22 @@ def protect_in_memory(
             blocks = [[names[j] for j in block] for block in protected.blocks]
         with timed("assemble"):
             arrays = {name: values[:, j] for j, name in enumerate(names)}
-            write_release(release_table(wave, columns, arrays, release), partial.path)
+            write_release(release_table(wave, columns, arrays, release), file.path)
         with timed("verify"):
-            count_identical(partial.path, blocks, columns, plan.k)
+            count_identical(file.path, blocks, columns, plan.k)
         with timed("evaluate"):
-            views = (
-                Block(members, x[:, block], values[:, block], protected.groups[:, number])
+            views = [
+                Block(
+                    members,
+                    x=partial(x.__getitem__, (slice(None), block)),
+                    protected=partial(values.__getitem__, (slice(None), block)),
+                    groups=partial(protected.groups.__getitem__, (slice(None), number)),
+                )
                 for number, (members, block) in enumerate(zip(blocks, protected.blocks, strict=True))
-            )
+            ]
             table = measure(views, read_codes(wave, columns.open_to_intruders), units)
         report = evaluation(table, blocks, k=plan.k, rows=columns.rows)
-        released = Artifact(digest_of(partial.path), columns.rows)
+        released = Artifact(digest_of(file.path), columns.rows)
         manifest = build_manifest(
             plan,
             wave_digest=digest,
@@ -95,7 +101,7 @@ def protect_in_memory(
         )
         with timed("publish"):
             written = place(
-                partial.hand_over(),
+                file.hand_over(),
                 out,
                 sha256=released.sha256,
                 evaluation=report,

@@ -45,12 +45,13 @@ def as_text(result: Mapping[str, Any]) -> str:
     groups = sum(count for block in blocks for count in block["group_sizes"].values())
     constant = [name for block in blocks for name in block["constant"]]
     loss = "not applicable" if measures["loss"] is None else f"{100 * measures['loss']:.2f} %"
+    alone = f"{100 * measures['unique']:.1f} % of the records are unique"
     lines = [
         f"protected {result['rows']} records in {groups} groups over {len(blocks)} "
         f"block{'s' if len(blocks) != 1 else ''}",
         f"  promise        {result['claim']}",
         f"  loss           {loss} of the variance",
-        f"  min_anonymity  {measures['min_anonymity']} (unique records: {100 * measures['unique']:.1f} %)",
+        f"  min_anonymity  {measures['min_anonymity']} ({alone})",
         f"  k_real         {measures['k_real']:.2f}",
     ]
     if constant:

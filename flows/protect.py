@@ -23,6 +23,7 @@ from kohort.tasks.centroids import replace
 from kohort.tasks.evaluation import evaluate
 from kohort.tasks.ingest import ingest
 from kohort.tasks.measures import evaluation
+from kohort.tasks.memory import return_freed_memory
 from kohort.tasks.normalization import normalize
 from kohort.tasks.partitioning import partition
 from kohort.tasks.placing import release_folder
@@ -109,6 +110,7 @@ def protect_wave(
     force : bool
         Whether another release in the folder is replaced.
     """
+    return_freed_memory()
     run = Run(Store(store).prepare())
     stages, columns, digest = plan.stages, inspect_wave(wave, plan.roles.build()), digest_of(wave)
     names = list(columns.quasi_identifiers)
@@ -120,10 +122,11 @@ def protect_wave(
             roles=plan.roles.build(),
             weighted=stages.centroid.takes_weights,
         )
-        z = run.do(normalize, x=x, names=names, method=stages.normalize)
+        normalized = run.start(normalize, x=x, names=names, method=stages.normalize)
         given = x if stages.blocks.uses_values else None
-        assigned = run.do(assign_blocks, x=given, names=names, method=stages.blocks)
-        blocks = read_blocks(run.store, assigned)
+        assigned = run.start(assign_blocks, x=given, names=names, method=stages.blocks)
+        z = run.finish(normalize, normalized)
+        blocks = read_blocks(run.store, run.finish(assign_blocks, assigned))
         LISTENER.expect(len(run.rows) + len(blocks) * (3 if stages.partition.needs_axis else 2) + 4)
         groups, protected = _protect_blocks(run, plan, x, z, blocks, columns.integers)
         candidate = run.do(
@@ -134,16 +137,7 @@ def protect_wave(
             columns=columns,
             release=plan.release.build(),
         )
-        partial = run.do_uncached(
-            verify,
-            store=run.store.root,
-            candidate=candidate,
-            out=out,
-            blocks=blocks,
-            columns=columns,
-            k=plan.k,
-        )
-        measured = run.do(
+        measured = run.start(
             evaluate,
             wave=wave,
             x=x,
@@ -154,7 +148,17 @@ def protect_wave(
             others=list(columns.open_to_intruders),
             unit=plan.roles.unit,
         )
-        report = evaluation(run.store.read(measured), blocks, k=plan.k, rows=columns.rows)
+        partial = run.do_uncached(
+            verify,
+            store=run.store.root,
+            candidate=candidate,
+            out=out,
+            blocks=blocks,
+            columns=columns,
+            k=plan.k,
+        )
+        measures = run.finish(evaluate, measured)
+        report = evaluation(run.store.read(measures), blocks, k=plan.k, rows=columns.rows)
         manifest = build_manifest(
             plan,
             wave_digest=digest,

@@ -27,7 +27,6 @@ def assemble(
     files = Store(store)
     arrays = {}
     for artifact in protected:
-        block = files.read(artifact)
-        arrays.update(zip(block.column_names, block.columns, strict=True))
+        arrays.update(files.read_columns(artifact))
     table = release_table(wave, columns, arrays, release)
     return files.keep(lambda sink: write_release(table, sink), table.num_rows)

@@ -25,7 +25,7 @@ def replace(
     """Protected values of one block, the columns of `integers` rounded to whole numbers."""
     files = Store(store)
     weights = None if weight is None else files.read_floats(x, [weight])[:, 0]
-    labels = files.read(groups).column("group").to_numpy()
+    labels = files.read_labels(groups)
     values = method.replace(files.read_floats(x, names), labels, weights=weights)
     values = rounded(values, names, integers)
     return files.write({name: values[:, j] for j, name in enumerate(names)})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from kohort.errors import WaveError
@@ -30,10 +30,14 @@ def evaluate(
     if others and digest_of(wave) != digest:
         raise WaveError(f"{wave} changed during the run; run it again")
 
-    def each_block() -> Iterator[Block]:
-        for names, values, labels in zip(blocks, protected, groups, strict=True):
-            group = files.read(labels).column("group").to_numpy()
-            yield Block(names, files.read_floats(x, names), files.read_floats(values), group)
-
+    views = [
+        Block(
+            names,
+            x=partial(files.read_floats, x, names),
+            protected=partial(files.read_floats, values),
+            groups=partial(files.read_labels, labels),
+        )
+        for names, values, labels in zip(blocks, protected, groups, strict=True)
+    ]
     units = None if unit is None else files.read(x, [unit]).column(0).to_numpy()
-    return files.write(measure(each_block(), read_codes(wave, others), units))
+    return files.write(measure(views, read_codes(wave, others), units))

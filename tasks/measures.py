@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,12 +20,12 @@ ROWS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block of a wave, before and after."""
+    """One block of a wave, before and after; values are read when they are needed."""
 
     names: Sequence[str]
-    x: Floats
-    protected: Floats
-    groups: Labels
+    x: Callable[[], Floats]
+    protected: Callable[[], Floats]
+    groups: Callable[[], Labels]
 
 
 def measure(blocks: Iterable[Block], others: Sequence[Labels], units: Labels | None) -> pa.Table:
@@ -47,15 +47,18 @@ def measure(blocks: Iterable[Block], others: Sequence[Labels], units: Labels | N
     errors = totals = 0.0
     joint: list[Labels] = []
     for number, block in enumerate(blocks):
-        error, total = sse(block.x, block.protected), sst(block.x)
+        x, protected = block.x(), block.protected()
+        error, total = sse(x, protected), sst(x)
+        constant = (x == x[0]).all(axis=0)
+        del x
+        labels, sizes = classes(protected)
+        del protected
         errors, totals = errors + error, totals + total
         if total > 0:
             rows.append(("loss", number, None, error / total))
-        labels, sizes = classes(block.protected)
         rows.append(("min_anonymity", number, None, float(sizes.min())))
-        for size, count in group_sizes(block.groups).items():
+        for size, count in group_sizes(block.groups()).items():
             rows.append(("group_sizes", number, str(size), float(count)))
-        constant = (block.x == block.x[0]).all(axis=0)
         rows += [("constant", number, block.names[j], 1.0) for j in np.flatnonzero(constant)]
         joint = [classes([*joint, labels])[0]]
     if totals > 0:

@@ -6,6 +6,7 @@ hidden names that carry the process; what a killed process left is removed by th
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -38,7 +39,9 @@ class Partial:
         shutil.copyfile(source, self.path)
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
-        if digest_of(self.path) != expected:
+        with self.path.open("rb") as file:
+            arrived = hashlib.file_digest(file, "sha256").hexdigest()
+        if arrived != expected:
             raise GuaranteeBroken("the copy beside the destination has other bytes than were assembled")
 
     def hand_over(self) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from kohort.errors import GuaranteeBroken, WaveError
 from kohort.evaluation import classes
 from kohort.methods import Floats
+from kohort.tasks.store import read_floats
 from kohort.tasks.wave import Columns, open_wave
 
 NAME = "protected.parquet"
@@ -40,9 +41,7 @@ def rounded(values: Floats, names: Sequence[str], integers: Sequence[str]) -> Fl
     return values
 
 
-def release_table(
-    wave: Path, columns: Columns, protected: Mapping[str, Any], release: Release
-) -> pa.Table:
+def release_table(wave: Path, columns: Columns, protected: dict[str, Any], release: Release) -> pa.Table:
     """The released table: protected columns, untouched ones from the original, nothing else.
 
     Parameters
@@ -51,43 +50,45 @@ def release_table(
         The original file, from which untouched columns come with their Arrow types.
     columns : Columns
         What the file holds under the plan's roles.
-    protected : mapping of name to array
-        The protected columns, in the order of the original's rows.
+    protected : dict of name to array
+        The protected columns, in the order of the original's rows. They are taken out of it, so that
+        each can be freed when its place in the table is filled.
     release : Release
         Order and rounding.
     """
-    with open_wave(wave) as file:
-        untouched = file.read(columns=list(columns.untouched)) if columns.untouched else None
-        types = {field.name: field.type for field in file.schema_arrow}
-    arrays: list[Any] = []
-    for name in columns.released:
-        if name in columns.quasi_identifiers:
-            column = (
-                pa.chunked_array([protected[name]])
-                if not _is_arrow(protected[name])
-                else protected[name]
-            )
-            if release.round_integers and name in columns.integers:
-                column = column.cast(types[name])
-            arrays.append(column)
-        elif untouched is not None:
-            arrays.append(untouched.column(name))
+    arrays = _released_arrays(wave, columns, protected, release)
+    if release.order == "sorted":
+        order = _sorted_order(columns.released, arrays)
+        for position, column in enumerate(arrays):
+            arrays[position] = column.take(order)
     # Fields are made anew: metadata of the input (an index, a pandas note) must not come along.
     schema = pa.schema([pa.field(n, a.type) for n, a in zip(columns.released, arrays, strict=True)])
-    table = pa.table(arrays, schema=schema)
-    if release.order == "sorted":
-        table = table.take(_sorted_order(table))
-    return _without_foreign_categories(table)
+    return _without_foreign_categories(pa.table(arrays, schema=schema))
 
 
-def _is_arrow(column: object) -> bool:
-    return isinstance(column, (pa.Array, pa.ChunkedArray))
+def _released_arrays(
+    wave: Path, columns: Columns, protected: dict[str, Any], release: Release
+) -> list[Any]:
+    """The released columns in the file's order, rows as in the original."""
+    arrays: list[Any] = []
+    with open_wave(wave) as file:
+        for name in columns.released:
+            if name in columns.untouched:
+                arrays.append(file.read(columns=[name]).column(0))
+                continue
+            column = protected.pop(name)
+            if not isinstance(column, pa.ChunkedArray):
+                column = pa.chunked_array([column])
+            if release.round_integers and name in columns.integers:
+                column = column.cast(file.schema_arrow.field(name).type)
+            arrays.append(column)
+    return arrays
 
 
-def _sorted_order(table: pa.Table) -> pa.Array:
+def _sorted_order(names: Sequence[str], arrays: Sequence[Any]) -> pa.Array:
     """Positions that sort the rows by all columns in turn."""
     keys = {}
-    for name, column in zip(table.column_names, table.columns, strict=True):
+    for name, column in zip(names, arrays, strict=True):
         if pa.types.is_nested(column.type):
             raise WaveError(
                 f"column {name!r} is a {column.type}, by which rows cannot be sorted; drop it"
@@ -133,15 +134,14 @@ def count_identical(path: Path, blocks: Sequence[Sequence[str]], columns: Column
     k : int
         The least size promised.
     """
-    with pq.ParquetFile(path, memory_map=True) as file:
+    with pq.ParquetFile(path) as file:
         if tuple(file.schema_arrow.names) != columns.released or file.metadata.num_rows != columns.rows:
             raise GuaranteeBroken(
                 "the written file has other columns or rows than the release must have"
             )
         smallest = []
         for number, block in enumerate(blocks):
-            table = file.read(columns=list(block))
-            _, sizes = classes([column.to_numpy() for column in table.columns])
+            _, sizes = classes(read_floats(file, block))
             smallest.append(int(sizes.min()))
             if smallest[-1] < k:
                 raise GuaranteeBroken(

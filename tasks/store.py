@@ -26,7 +26,7 @@ import pyarrow.parquet as pq
 
 from kohort.errors import StageFailed
 from kohort.home import kohort_home, private_folder
-from kohort.methods import Floats
+from kohort.methods import Floats, Labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +69,16 @@ class Store:
         return self.keep(lambda sink: write_plain(table, sink), table.num_rows)
 
     def keep(self, write: Any, rows: int) -> Artifact:
-        """Let `write(sink)` write a file, and keep it under the digest of its bytes."""
+        """Let `write(sink)` write a file, and keep it under the digest of its bytes.
+
+        Nothing is forced to the disk: what a power failure truncates is noticed by its digest and
+        made again, while waiting for the disk would cost every run.
+        """
         handle, partial = tempfile.mkstemp(dir=self.root / "partial")
         try:
             with os.fdopen(handle, "wb") as file:
                 sink = HashingSink(file)
                 write(pa.PythonFile(sink, mode="w"))
-                file.flush()
-                os.fsync(file.fileno())
             artifact = Artifact(sink.digest.hexdigest(), rows)
             place = self.path(artifact)
             private_folder(place.parent)
@@ -105,20 +107,45 @@ class Store:
         """
         path = self.path(artifact)
         try:
-            with pq.ParquetFile(path, memory_map=True) as file:
+            with pq.ParquetFile(path) as file:
                 return file.read(columns=None if columns is None else list(columns))
         except (OSError, pa.ArrowException):
-            raise StageFailed(
-                f"{path.name} in the store was removed or damaged during the run; run it again"
-            ) from None
+            raise _lost(path) from None
+
+    def read_labels(self, artifact: Artifact) -> Labels:
+        """The group of every record."""
+        labels: Labels = self.read(artifact, ["group"]).column(0).to_numpy().copy()
+        return labels
+
+    def read_columns(self, artifact: Artifact) -> dict[str, pa.ChunkedArray]:
+        """Columns of the artifact by name, each free to be dropped on its own."""
+        table = self.read(artifact)
+        return dict(zip(table.column_names, table.columns, strict=True))
 
     def read_floats(self, artifact: Artifact, columns: Sequence[str] | None = None) -> Floats:
         """Columns of the artifact as an array (n, p), Fortran-ordered."""
-        table = self.read(artifact, columns)
-        x = np.empty((table.num_rows, table.num_columns), order="F")
-        for j in range(table.num_columns):
-            x[:, j] = table.column(j).to_numpy()
-        return x
+        path = self.path(artifact)
+        try:
+            with pq.ParquetFile(path) as file:
+                return read_floats(file, file.schema_arrow.names if columns is None else columns)
+        except (OSError, pa.ArrowException):
+            raise _lost(path) from None
+
+
+def _lost(path: Path) -> StageFailed:
+    return StageFailed(f"{path.name} in the store was removed or damaged during the run; run it again")
+
+
+def read_floats(file: pq.ParquetFile, names: Sequence[str]) -> Floats:
+    """Numeric columns (n, p) as floats, Fortran-ordered, a missing cell as NaN.
+
+    Columns are read one at a time, so that the table is never in memory twice.
+    """
+    x = np.empty((file.metadata.num_rows, len(names)), order="F")
+    for j, name in enumerate(names):
+        column = file.read(columns=[name]).column(0)
+        x[:, j] = column.cast(pa.float64(), safe=False).to_numpy()
+    return x
 
 
 class HashingSink:

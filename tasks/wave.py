@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from kohort.errors import PlanError, WaveError
 from kohort.methods import Floats, Labels
 from kohort.protect import as_weights, check_cells
 from kohort.tasks.roles import Roles
+from kohort.tasks.store import read_floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,18 +37,24 @@ class Columns:
 
 
 def digest_of(path: Path) -> str:
-    """SHA-256 of a file's bytes."""
+    """SHA-256 of a file's bytes, taken once as long as the file is the same to the file system."""
     try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        status = path.stat()
+        return _digest(path, status.st_ino, status.st_size, status.st_mtime_ns)
     except OSError as error:
         raise _unreadable(path, error) from None
+
+
+@functools.lru_cache(maxsize=16)
+def _digest(path: Path, inode: int, size: int, changed: int) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def open_wave(path: Path) -> pq.ParquetFile:
     """The wave's Parquet file; refuses what is missing, unreadable or something else."""
     try:
-        return pq.ParquetFile(path, memory_map=True)
+        return pq.ParquetFile(path)
     except OSError as error:
         raise _unreadable(path, error) from None
     except pa.ArrowException:
@@ -118,30 +126,20 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def read_values(path: Path, names: Sequence[str]) -> Floats:
-    """Numeric columns (n, p) as floats, Fortran-ordered, all cells present and finite.
-
-    Columns are read one at a time, so that the file is never in memory twice.
-    """
+    """Numeric columns (n, p) as floats, Fortran-ordered, all cells present and finite."""
     with open_wave(path) as file:
-        x = np.empty((file.metadata.num_rows, len(names)), order="F")
-        for j, name in enumerate(names):
-            x[:, j] = as_floats(file.read(columns=[name]).column(0))
+        x = read_floats(file, names)
     check_cells(x, names)
     return x
 
 
-def as_floats(column: pa.ChunkedArray) -> Floats:
-    """A numeric column as float64, a missing cell as NaN."""
-    values: Floats = column.cast(pa.float64(), safe=False).to_numpy()
-    return values
-
-
 def read_weights(path: Path, name: str) -> Floats:
     """The survey weights (n,), all finite and above 0."""
-    column = _read_column(path, name)
-    if not _is_number(column.type):
-        raise WaveError(f"weight {name!r} is not numeric but {column.type}; name a numeric column")
-    return as_weights(as_floats(column), len(column))
+    with open_wave(path) as file:
+        kind = file.schema_arrow.field(name).type
+        if not _is_number(kind):
+            raise WaveError(f"weight {name!r} is not numeric but {kind}; name a numeric column")
+        return as_weights(read_floats(file, [name])[:, 0], file.metadata.num_rows)
 
 
 def read_units(path: Path, name: str) -> Labels:

@@ -29,19 +29,21 @@ def classes(released: Released) -> tuple[Labels, npt.NDArray[np.int64]]:
     """
     from kohort.kernels.grouping import identical_rows
 
+    if isinstance(released, np.ndarray) and released.dtype == np.float64:
+        table = np.asfortranarray(released)
+        return identical_rows(table.T.view(np.uint64).T, np.ones(table.shape[1], np.bool_))
     columns = released.T if isinstance(released, np.ndarray) else released
     codes = np.empty((len(columns), len(columns[0])), np.uint64)
     for j, column in enumerate(columns):
-        codes[j] = _codes(np.asarray(column))
-    labels, sizes = identical_rows(codes.T)
-    return labels, sizes
+        codes[j] = _bits(np.asarray(column))
+    return identical_rows(codes.T, np.array([np.asarray(c).dtype.kind == "f" for c in columns]))
 
 
-def _codes(column: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
-    """Bits that are equal exactly where the values are; -0.0 counts as 0.0."""
+def _bits(column: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
+    """64 bits a value, equal exactly where the values are."""
     if column.dtype.kind == "f":
-        return np.ascontiguousarray(column.astype(np.float64) + 0.0).view(np.uint64)
-    return column.astype(np.int64).view(np.uint64) if column.dtype != np.uint64 else column
+        return np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)
+    return column if column.dtype == np.uint64 else column.astype(np.int64).view(np.uint64)
 
 
 def k_real(released: Released) -> float:

@@ -125,11 +125,30 @@ def spread_to_members(centroids: Floats, groups: Labels) -> Floats:
 
 
 @compiled
-def identical_rows(codes: npt.NDArray[np.uint64]) -> tuple[Labels, npt.NDArray[np.int64]]:
+def _bits_of(bits: np.uint64, is_float: bool) -> np.uint64:
+    """The bits that stand for a value: -0.0 is 0.0."""
+    return np.uint64(0) if is_float and bits == np.uint64(1) << np.uint64(63) else bits
+
+
+@compiled
+def _same_row(codes: npt.NDArray[np.uint64], floats: npt.NDArray[np.bool_], a: int, b: int) -> bool:
+    for j in range(codes.shape[1]):
+        if codes[a, j] != codes[b, j] and _bits_of(codes[a, j], floats[j]) != _bits_of(
+            codes[b, j], floats[j]
+        ):
+            return False
+    return True
+
+
+@compiled
+def identical_rows(
+    codes: npt.NDArray[np.uint64], floats: npt.NDArray[np.bool_]
+) -> tuple[Labels, npt.NDArray[np.int64]]:
     """Class of every row of `codes` (n, p) among the rows identical to it, and each class's size.
 
     Classes are numbered by their first row. Rows are hashed and then compared in full, so that a
-    collision cannot join two classes and overstate anonymity.
+    collision cannot join two classes and overstate anonymity. `floats` says which columns hold the
+    bits of floats.
     """
     n, p = codes.shape
     capacity = 16
@@ -139,11 +158,11 @@ def identical_rows(codes: npt.NDArray[np.uint64]) -> tuple[Labels, npt.NDArray[n
     hashes = np.zeros(n, np.uint64)
     for j in range(p):
         for i in range(n):
-            h = hashes[i] ^ codes[i, j]
+            h = hashes[i] ^ _bits_of(codes[i, j], floats[j])
             h *= np.uint64(0x9E3779B97F4A7C15)
             hashes[i] = h ^ (h >> np.uint64(29))
     classes = np.empty(n, np.int32)
-    first = np.empty(n, np.int64)
+    first = np.empty(n, np.int32)
     sizes = np.zeros(n, np.int64)
     count = 0
     for i in range(n):
@@ -157,15 +176,9 @@ def identical_rows(codes: npt.NDArray[np.uint64]) -> tuple[Labels, npt.NDArray[n
                 sizes[count] = 1
                 count += 1
                 break
-            if hashes[first[c]] == hashes[i]:
-                same = True
-                for j in range(p):
-                    if codes[first[c], j] != codes[i, j]:
-                        same = False
-                        break
-                if same:
-                    classes[i] = c
-                    sizes[c] += 1
-                    break
+            if hashes[first[c]] == hashes[i] and _same_row(codes, floats, first[c], i):
+                classes[i] = c
+                sizes[c] += 1
+                break
             slot = (slot + np.uint64(1)) & np.uint64(capacity - 1)
     return classes, sizes[:count]
