@@ -37,7 +37,9 @@ def parser() -> argparse.ArgumentParser:
 
     protect = commands.add_parser("protect", help="protect a wave and release it to a folder")
     protect.add_argument("plan", type=Path, metavar="PLAN", help="the survey's plan (TOML)")
-    protect.add_argument("wave", type=Path, metavar="WAVE", help="the wave (Parquet), or a folder: its last by name")
+    protect.add_argument(
+        "wave", type=Path, metavar="WAVE", help="the wave (Parquet), or a folder: its last by name"
+    )
     protect.add_argument(
         "--out",
         type=Path,
