@@ -37,8 +37,16 @@ def parser() -> argparse.ArgumentParser:
 
     protect = commands.add_parser("protect", help="protect a wave and release it to a folder")
     protect.add_argument("plan", type=Path, metavar="PLAN", help="the survey's plan (TOML)")
-    protect.add_argument("wave", type=Path, metavar="WAVE", help="the wave (Parquet)")
-    protect.add_argument("--out", type=Path, required=True, metavar="DIR", help="the release folder")
+    protect.add_argument(
+        "wave", type=Path, metavar="WAVE", help="the wave (Parquet), or a folder: its last by name"
+    )
+    protect.add_argument(
+        "--out",
+        type=Path,
+        required=True,
+        metavar="DIR",
+        help="the release folder; for a folder of waves, DIR/<name of the wave>",
+    )
     protect.add_argument("--store", type=Path, metavar="DIR", help="where intermediate results are kept")
     protect.add_argument("--in-memory", action="store_true", help="without Prefect and without a store")
     protect.add_argument("--force", action="store_true", help="replace another release in DIR")
@@ -63,10 +71,12 @@ def _protect(options: argparse.Namespace) -> int:
     from kohort.flows.outcome import as_text
     from kohort.flows.plan import load_plan
     from kohort.flows.precheck import check_output, check_wave
+    from kohort.tasks.wave import newest_wave
 
     if options.in_memory and options.store is not None:
         raise PlanError("--store has no effect with --in-memory; leave one of them out")
     plan = load_plan(options.plan)
+    options.wave, options.out = newest_wave(options.wave, options.out)
     check_wave(plan, options.wave)
     check_output(options.out)
     result = _run_in_memory(plan, options) if options.in_memory else _run_flow(plan, options)

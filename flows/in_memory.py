@@ -24,6 +24,7 @@ from kohort.tasks.wave import (
     check_keys,
     digest_of,
     inspect_wave,
+    newest_wave,
     read_codes,
     read_units,
     read_values,
@@ -41,12 +42,14 @@ def protect_in_memory(
     plan : Plan
         How the survey's waves are protected.
     wave, out : Path
-        The wave's Parquet file, and the folder for the release.
+        The wave's Parquet file, and the folder for the release; or a folder of waves, of which the
+        last by name is taken, and the folder of their releases.
     force : bool
         Whether another release in the folder is replaced.
     listener : Listener
         Who hears of finished stages.
     """
+    wave, out = newest_wave(wave, out)
     rows: list[StageRow] = []
 
     @contextmanager

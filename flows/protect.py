@@ -31,7 +31,7 @@ from kohort.tasks.projection import project
 from kohort.tasks.publish import publish
 from kohort.tasks.store import Artifact, Store
 from kohort.tasks.verify import verify
-from kohort.tasks.wave import digest_of, inspect_wave
+from kohort.tasks.wave import digest_of, inspect_wave, newest_wave
 
 LISTENER: Listener = Silent()
 """Who hears of finished stages: the command line sets it, a worker leaves it."""
@@ -102,15 +102,17 @@ def protect_wave(
     plan : Plan
         How the survey's waves are protected.
     wave : Path
-        The wave's Parquet file.
+        The wave's Parquet file, or a folder whose last one by name is taken.
     out : Path
-        The folder for protected.parquet, evaluation.json and manifest.json.
+        The folder for protected.parquet, evaluation.json and manifest.json; where `wave` is a folder,
+        they go to a folder in it that has the name of the wave's file.
     store : Path, optional
         Where intermediate results are kept; by default under KOHORT_HOME.
     force : bool
         Whether another release in the folder is replaced.
     """
     return_freed_memory()
+    wave, out = newest_wave(wave, out)
     run = Run(Store(store).prepare())
     stages, columns, digest = plan.stages, inspect_wave(wave, plan.roles.build()), digest_of(wave)
     names = list(columns.quasi_identifiers)

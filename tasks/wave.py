@@ -36,6 +36,36 @@ class Columns:
     released: tuple[str, ...]
 
 
+def newest_wave(wave: Path, out: Path) -> tuple[Path, Path]:
+    """The wave's file and the folder for its release.
+
+    A schedule's parameters are fixed, so a survey's folder may stand for its newest wave: the last
+    `*.parquet` by name, released to a folder of its own, `out/<stem of the file>`. A hidden file is
+    taken to be on its way in. A folder that is itself named `*.parquet` holds the parts of one table;
+    it comes back as it is, to be refused as no file, because its last part would pass for a wave.
+
+    Parameters
+    ----------
+    wave : Path
+        A Parquet file, which comes back with `out` as they are, or a folder of them.
+    out : Path
+        The release folder, or the folder of release folders.
+    """
+    if wave.suffix == ".parquet" or not wave.is_dir():
+        return wave, out
+    try:
+        names = [path.name for path in wave.iterdir()]
+    except OSError as error:
+        raise WaveError(
+            f"the folder {wave} cannot be read ({error.strerror}); check its permissions"
+        ) from None
+    waves = [name for name in names if name.endswith(".parquet") and not name.startswith(".")]
+    if not waves:
+        raise WaveError(f"the folder {wave} has no Parquet file; put the wave there, named *.parquet")
+    newest = wave / max(waves)
+    return newest, out / newest.stem
+
+
 def digest_of(path: Path) -> str:
     """SHA-256 of a file's bytes, taken once as long as the file is the same to the file system."""
     try:
