@@ -15,7 +15,7 @@ from kohort.flows.manifest import build_manifest
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
 from kohort.flows.progress import Listener, StageRow
-from kohort.protect import protect
+from kohort.protect import Protected, protect
 from kohort.tasks.measures import Block, evaluation, measure
 from kohort.tasks.placing import partial_beside, place, release_folder
 from kohort.tasks.release import count_identical, release_table, rounded, write_release
@@ -26,6 +26,7 @@ from kohort.tasks.wave import (
     inspect_wave,
     newest_wave,
     read_codes,
+    read_confidential,
     read_units,
     read_values,
     read_weights,
@@ -68,36 +69,30 @@ def protect_in_memory(
     with release_folder(out), partial_beside(out) as file:
         with timed("ingest"):
             digest = digest_of(wave)
-            x, weights, units = _ingest(plan, wave, names)
+            x, weights, y, units = _ingest(plan, wave, names)
         with timed("protect"):
-            protected = _protect(plan, x, names, weights)
+            protected = _protect(plan, x, names, weights, y)
             values = rounded(
                 protected.values.to_numpy(), names, columns.integers if release.round_integers else ()
             )
             blocks = [[names[j] for j in block] for block in protected.blocks]
+            reasons = plan.stages.blocks.reasons(x, protected.blocks, names=names) if blocks else ()
         with timed("assemble"):
             arrays = {name: values[:, j] for j, name in enumerate(names)}
             write_release(release_table(wave, columns, arrays, release), file.path)
         with timed("verify"):
             count_identical(file.path, blocks, columns, plan.k)
         with timed("evaluate"):
-            views = [
-                Block(
-                    members,
-                    x=partial(x.__getitem__, (slice(None), block)),
-                    protected=partial(values.__getitem__, (slice(None), block)),
-                    groups=partial(protected.groups.__getitem__, (slice(None), number)),
-                )
-                for number, (members, block) in enumerate(zip(blocks, protected.blocks, strict=True))
-            ]
+            views = _views(x, values, protected, names)
             table = measure(views, read_codes(wave, columns.open_to_intruders), units)
-        report = evaluation(table, blocks, k=plan.k, rows=columns.rows)
+        report = evaluation(table, [view.names for view in views], k=plan.k, rows=columns.rows)
         released = Artifact(digest_of(file.path), columns.rows)
         manifest = build_manifest(
             plan,
             wave_digest=digest,
             columns=columns,
             blocks=blocks,
+            reasons=reasons,
             released=released,
             stages=rows,
             how="in memory",
@@ -114,8 +109,23 @@ def protect_in_memory(
     return summary(Outcome(out=out, written=written, manifest=manifest, evaluation=report), rows)
 
 
-def _ingest(plan: Plan, wave: Path, names: tuple[str, ...]) -> tuple[Any, Any, Any]:
-    """Quasi-identifiers, weights where centroids are weighted, unit codes."""
+def _views(x: Any, values: Any, protected: Protected, names: tuple[str, ...]) -> list[Block]:
+    """What is evaluated: each block, or the file as a whole where there are none."""
+    if not protected.blocks:
+        return [Block(names, x=lambda: x, protected=lambda: values, groups=None)]
+    return [
+        Block(
+            [names[j] for j in block],
+            x=partial(x.__getitem__, (slice(None), block)),
+            protected=partial(values.__getitem__, (slice(None), block)),
+            groups=partial(protected.groups.__getitem__, (slice(None), number)),
+        )
+        for number, block in enumerate(protected.blocks)
+    ]
+
+
+def _ingest(plan: Plan, wave: Path, names: tuple[str, ...]) -> tuple[Any, Any, Any, Any]:
+    """Quasi-identifiers, and what else takes part: weights, confidential values, unit codes."""
     roles = plan.roles
     if roles.key is not None:
         check_keys(wave, roles.key)
@@ -123,10 +133,11 @@ def _ingest(plan: Plan, wave: Path, names: tuple[str, ...]) -> tuple[Any, Any, A
     weighted = plan.stages.centroid.takes_weights
     weights = read_weights(wave, roles.weight) if weighted and roles.weight is not None else None
     units = None if roles.unit is None else read_units(wave, roles.unit)
-    return x, weights, units
+    y = None if plan.dependence is None else read_confidential(wave, roles.confidential)
+    return x, weights, y, units
 
 
-def _protect(plan: Plan, x: Any, names: tuple[str, ...], weights: Any) -> Any:
+def _protect(plan: Plan, x: Any, names: tuple[str, ...], weights: Any, confidential: Any) -> Any:
     stages = plan.stages
     return protect(
         pd.DataFrame(x, columns=list(names), copy=False),
@@ -137,4 +148,6 @@ def _protect(plan: Plan, x: Any, names: tuple[str, ...], weights: Any) -> Any:
         partition=stages.partition,
         centroid=stages.centroid,
         weights=weights,
+        confidential=confidential,
+        dependence=stages.dependence,
     )

@@ -15,22 +15,13 @@ from kohort.tasks.store import Artifact
 from kohort.tasks.wave import Columns
 
 
-def claim_of(k: int, blocks: int) -> str:
-    """What the release promises, in words."""
-    if blocks == 1:
-        return f"every record is identical to at least {k - 1} others on all quasi-identifiers"
-    return (
-        f"every record is identical to at least {k - 1} others on the attributes of each of "
-        f"{blocks} blocks, but not on all quasi-identifiers together"
-    )
-
-
 def build_manifest(
     plan: Plan,
     *,
     wave_digest: str,
     columns: Columns,
     blocks: Sequence[Sequence[str]],
+    reasons: Sequence[str],
     released: Artifact,
     stages: Sequence[StageRow],
     how: str,
@@ -41,14 +32,17 @@ def build_manifest(
         "schema": SCHEMA,
         "kohort": kohort.__version__,
         "title": plan.title,
-        "claim": claim_of(plan.k, len(blocks)),
+        "claim": plan.stages.guarantee(plan.k, len(blocks)),
         "input": {"sha256": wave_digest, "rows": columns.rows},
         "output": {"sha256": released.sha256, "rows": released.rows, "columns": list(columns.released)},
         "protected": list(columns.quasi_identifiers),
         "rounded_to_whole_numbers": rounded,
         "whole_numbers_released_as_floats": [n for n in columns.integers if n not in rounded],
         "dropped": list(columns.dropped),
-        "blocks": [list(names) for names in blocks],
+        "blocks": [
+            {"attributes": list(names), "reason": reason}
+            for names, reason in zip(blocks, reasons, strict=True)
+        ],
         "plan": plan.as_json(),
         "seed": plan.seed,
         "code": code_digest(),

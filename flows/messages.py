@@ -44,6 +44,8 @@ def _sentence(detail: dict[str, object]) -> str:  # type: ignore[type-arg]
         return f"{where} must be {context['expected']}, got {detail['input']!r}"  # type: ignore[index]
     if kind == "greater_than_equal":
         return f"{where} must be at least {context['ge']}, got {detail['input']!r}"  # type: ignore[index]
+    if kind == "less_than_equal":
+        return f"{where} must be at most {context['le']}, got {detail['input']!r}"  # type: ignore[index]
     if kind in TYPES:
         return f"{where} must be {TYPES[kind]}, got {detail['input']!r}"
     return f"{where}: {detail['msg']}"

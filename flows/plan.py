@@ -17,9 +17,10 @@ from kohort.flows.sections import Section, choice_of, section_of
 from kohort.normalization import NORMALIZERS
 from kohort.partitioning import PARTITIONERS
 from kohort.projection import PROJECTIONS
-from kohort.protect import Stages
+from kohort.stages import Stages
 from kohort.tasks.release import Release
 from kohort.tasks.roles import Roles
+from kohort.whole_file import WHOLE_FILE
 
 SCHEMA = 1
 READERS = {1: "0.1"}  # which version of kohort reads which schema
@@ -31,10 +32,16 @@ BlockSection: Any = choice_of(BLOCKERS)
 ProjectSection: Any = choice_of(PROJECTIONS)
 CentroidSection: Any = choice_of(CENTROIDS)
 PartitionSection: Any = choice_of(
-    PARTITIONERS,
+    (*PARTITIONERS, *WHOLE_FILE),
     k=(int, Field(ge=2, description="the least number of records in a group")),
     allow_pairs=(bool, Field(default=False, description="whether k may be 2")),
 )
+
+
+class DependenceSection(Section):
+    """How much groups agree in the confidential attributes."""
+
+    weight: float = Field(ge=0, le=1, description="lambda: 0 not at all, 1 by nothing else")
 
 
 class Plan(Section):
@@ -48,6 +55,7 @@ class Plan(Section):
     block: BlockSection = Field(default={"method": "whole"}, validate_default=True)
     project: ProjectSection | None = None
     partition: PartitionSection
+    dependence: DependenceSection | None = None
     centroid: CentroidSection = Field(default={"method": "mean"}, validate_default=True)
     release: ReleaseSection = Field(default_factory=ReleaseSection)  # type: ignore[valid-type]
 
@@ -75,10 +83,13 @@ class Plan(Section):
     def _fits_together(self) -> Plan:
         stages = self.stages
         names = self.roles.quasi_identifiers
+        if stages.whole_file is not None and stages.whole_file.unfit_for_release:
+            raise PlanError(f"partition: {stages.whole_file.unfit_for_release}")
         if not stages.blocks.uses_values:
             blocks = stages.blocks.assign_blocks(np.empty((0, len(names))), names=names)
-            if stages.partition.needs_axis:
-                stages.check_blocks([[names[j] for j in block] for block in blocks])
+            stages.check_blocks([[names[j] for j in block] for block in blocks])
+        if self.dependence is not None and not self.roles.confidential:
+            raise PlanError("dependence needs roles.confidential; name the confidential columns")
         if stages.centroid.takes_weights and self.roles.weight is None:
             raise PlanError(
                 f"centroid {stages.centroid.method!r} needs roles.weight; name the weight column"
@@ -99,6 +110,7 @@ class Plan(Section):
             project=None if self.project is None else self.project.build(),
             partition=self.partition.build(),
             centroid=self.centroid.build(),
+            dependence=None if self.dependence is None else self.dependence.weight,
         )
 
     def as_json(self) -> dict[str, Any]:

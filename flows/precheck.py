@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from kohort.errors import PlanError, WaveError
-from kohort.flows.manifest import claim_of
 from kohort.flows.plan import Plan
+from kohort.methods import Floats
 from kohort.tasks.wave import (
     Columns,
     check_keys,
     inspect_wave,
+    read_confidential,
     read_units,
     read_values,
     read_weights,
@@ -48,25 +50,41 @@ def what_would_be_done(plan: Plan, wave: Path) -> str:
         read_weights(wave, roles.weight)
     if roles.unit is not None:
         read_units(wave, roles.unit)
+    if stages.extends:
+        read_confidential(wave, roles.confidential)
     names = columns.quasi_identifiers
-    blocks = stages.blocks.assign_blocks(x, names=names)
     constant = [name for j, name in enumerate(names) if np.all(x[:, j] == x[0, j])]
     lines = [f"the plan fits the wave: {columns.rows} records, {len(names)} quasi-identifiers"]
-    for number, block in enumerate(blocks):
-        members = [names[j] for j in block]
-        axis = ""
-        if stages.partition.needs_axis:
-            axis = f"projected by {stages.projection_of(members).method}, "
-        lines.append(
-            f"  block {number}: {', '.join(members)}: {axis}partitioned by "
-            f"{stages.partition.method} (k = {plan.k}), replaced by the {stages.centroid.method}"
-        )
-    lines.append(f"  promise: {claim_of(plan.k, len(blocks))}")
+    lines += _methods(plan, x, names)
     lines.append(f"  released as they are: {', '.join(columns.untouched) or 'nothing'}")
     lines.append(f"  dropped: {', '.join(columns.dropped) or 'nothing'}")
     lines.append(f"  rows: {plan.release.order}")
     lines += _remarks(plan, columns, constant)
     return "\n".join(lines)
+
+
+def _methods(plan: Plan, x: Floats, names: Sequence[str]) -> list[str]:
+    """What is done to each block, and what that promises."""
+    stages = plan.stages
+    if stages.whole_file is not None:
+        how = (
+            f"  all quasi-identifiers: protected as a whole by {stages.whole_file.method} (k = {plan.k})"
+        )
+        return [how, f"  promise: {stages.guarantee(plan.k, 0)}"]
+    blocks = stages.blocks.assign_blocks(x, names=names)
+    lines = []
+    for number, block in enumerate(blocks):
+        members = [names[j] for j in block]
+        axis = ""
+        if stages.partitioner.needs_axis:
+            axis = f"projected by {stages.projection_of(members).method}, "
+        lines.append(
+            f"  block {number}: {', '.join(members)}: {axis}partitioned by "
+            f"{stages.partition.method} (k = {plan.k}), replaced by the {stages.centroid.method}"
+        )
+    if stages.extends:
+        lines.append(f"  groups agree in the confidential attributes with weight {stages.dependence}")
+    return [*lines, f"  promise: {stages.guarantee(plan.k, len(blocks))}"]
 
 
 def _remarks(plan: Plan, columns: Columns, constant: list[str]) -> list[str]:

@@ -31,7 +31,8 @@ from kohort.tasks.projection import project
 from kohort.tasks.publish import publish
 from kohort.tasks.store import Artifact, Store
 from kohort.tasks.verify import verify
-from kohort.tasks.wave import digest_of, inspect_wave, newest_wave
+from kohort.tasks.wave import Columns, digest_of, inspect_wave, newest_wave
+from kohort.tasks.whole_file import whole_file
 
 LISTENER: Listener = Silent()
 """Who hears of finished stages: the command line sets it, a worker leaves it."""
@@ -114,27 +115,24 @@ def protect_wave(
     return_freed_memory()
     wave, out = newest_wave(wave, out)
     run = Run(Store(store).prepare())
-    stages, columns, digest = plan.stages, inspect_wave(wave, plan.roles.build()), digest_of(wave)
-    names = list(columns.quasi_identifiers)
+    columns, digest = inspect_wave(wave, plan.roles.build()), digest_of(wave)
     with release_folder(out):
         x = run.do(
             ingest,
             wave=wave,
             digest=digest,
             roles=plan.roles.build(),
-            weighted=stages.centroid.takes_weights,
+            weighted=plan.stages.centroid.takes_weights,
+            extended=plan.stages.extends,
         )
-        normalized = run.start(normalize, x=x, names=names, method=stages.normalize)
-        given = x if stages.blocks.uses_values else None
-        assigned = run.start(assign_blocks, x=given, names=names, method=stages.blocks)
-        z = run.finish(normalize, normalized)
-        blocks = read_blocks(run.store, run.finish(assign_blocks, assigned))
-        LISTENER.expect(len(run.rows) + len(blocks) * (3 if stages.partition.needs_axis else 2) + 4)
-        groups, protected = _protect_blocks(run, plan, x, z, blocks, columns.integers)
+        if plan.stages.whole_file is None:
+            parts = _protect_blocks(run, plan, x, columns)
+        else:
+            parts = _protect_whole_file(run, plan, x, columns)
         candidate = run.do(
             assemble,
             wave=wave,
-            protected=protected,
+            protected=parts.protected,
             digest=digest,
             columns=columns,
             release=plan.release.build(),
@@ -143,9 +141,9 @@ def protect_wave(
             evaluate,
             wave=wave,
             x=x,
-            protected=protected,
-            groups=groups,
-            blocks=blocks,
+            protected=parts.protected,
+            groups=parts.groups,
+            blocks=parts.attributes,
             digest=digest,
             others=list(columns.open_to_intruders),
             unit=plan.roles.unit,
@@ -155,17 +153,18 @@ def protect_wave(
             store=run.store.root,
             candidate=candidate,
             out=out,
-            blocks=blocks,
+            blocks=parts.blocks,
             columns=columns,
             k=plan.k,
         )
-        measures = run.finish(evaluate, measured)
-        report = evaluation(run.store.read(measures), blocks, k=plan.k, rows=columns.rows)
+        measures = run.store.read(run.finish(evaluate, measured))
+        report = evaluation(measures, parts.attributes, k=plan.k, rows=columns.rows)
         manifest = build_manifest(
             plan,
             wave_digest=digest,
             columns=columns,
-            blocks=blocks,
+            blocks=parts.blocks,
+            reasons=parts.reasons,
             released=candidate,
             stages=run.rows,
             how="prefect",
@@ -182,40 +181,93 @@ def protect_wave(
     return summary(Outcome(out=out, written=written, manifest=manifest, evaluation=report), run.rows)
 
 
-def _protect_blocks(
-    run: Run, plan: Plan, x: Artifact, z: Artifact, blocks: list[list[str]], integers: Iterable[str]
-) -> tuple[list[Artifact], list[Artifact]]:
+@dataclass(frozen=True)
+class Parts:
+    """The protected parts of a wave: its blocks, or the file as one."""
+
+    attributes: list[list[str]]
+    """What is in each part."""
+    reasons: list[str]
+    """Why each block is what it is; empty where there are no blocks."""
+    groups: list[Artifact | None]
+    protected: list[Artifact]
+
+    @property
+    def blocks(self) -> list[list[str]]:
+        """The blocks within which records are identical: none for a file protected as a whole."""
+        return self.attributes if self.reasons else []
+
+
+def _protect_whole_file(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Parts:
+    """All values at once; there are no groups of records."""
+    LISTENER.expect(6)
+    names = list(columns.quasi_identifiers)
+    protected = run.do(
+        whole_file,
+        x=x,
+        names=names,
+        method=plan.stages.whole_file,
+        k=plan.k,
+        integers=list(columns.integers) if plan.release.round_integers else [],
+    )
+    return Parts([names], [], [None], [protected])
+
+
+def _protect_blocks(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Parts:
     """Groups and protected values of every block, the blocks in parallel."""
-    stages = plan.stages
+    stages, names = plan.stages, list(columns.quasi_identifiers)
+    confidential = list(plan.roles.confidential) if stages.extends else []
+    extension = {
+        "confidential": confidential,
+        "dependence": stages.dependence if stages.extends else None,
+    }
+    normalizing = run.start(normalize, x=x, names=names + confidential, method=stages.normalize)
+    given = x if stages.blocks.uses_values else None
+    assigning = run.start(assign_blocks, x=given, names=names, method=stages.blocks)
+    z = run.finish(normalize, normalizing)
+    blocks, reasons = read_blocks(run.store, run.finish(assign_blocks, assigning))
+    stages.check_blocks(blocks)
+    LISTENER.expect(len(run.rows) + len(blocks) * (3 if stages.partitioner.needs_axis else 2) + 4)
+
     axes: list[Artifact | None] = [None] * len(blocks)
-    if stages.partition.needs_axis:
-        stages.check_blocks(blocks)
+    if stages.partitioner.needs_axis:
+        source = {"x": None, "z": z} if stages.extends else {"x": x, "z": None}
         axes[:] = run.do_blocks(
             project,
-            ({"x": x, "names": names, "method": stages.projection_of(names)} for names in blocks),
+            [
+                {"names": each, "method": stages.projection_of(each), **source, **extension}
+                for each in blocks
+            ],
         )
-    used = z if stages.partition.uses_normalized else None
+    settings = {"method": stages.partitioner, "k": plan.k, **extension}
+    used = z if stages.partitioner.uses_normalized else None
     groups = run.do_blocks(
         partition,
-        (
-            {"z": used, "axis": axis, "names": names, "method": stages.partition, "k": plan.k}
-            for names, axis in zip(blocks, axes, strict=True)
-        ),
+        [
+            {"z": used, "axis": axis, "names": each, **settings}
+            for each, axis in zip(blocks, axes, strict=True)
+        ],
     )
-    weight = plan.roles.weight if stages.centroid.takes_weights else None
-    whole = [name for name in integers if plan.release.round_integers]
-    protected = run.do_blocks(
+    return Parts(blocks, reasons, [*groups], _replace(run, plan, x, columns, blocks, groups))
+
+
+def _replace(
+    run: Run, plan: Plan, x: Artifact, columns: Columns, blocks: list[list[str]], groups: list[Artifact]
+) -> list[Artifact]:
+    """Protected values of every block."""
+    centroid = plan.stages.centroid
+    settings = {"method": centroid, "weight": plan.roles.weight if centroid.takes_weights else None}
+    whole = columns.integers if plan.release.round_integers else ()
+    return run.do_blocks(
         replace,
-        (
+        [
             {
                 "x": x,
                 "groups": group,
-                "names": names,
-                "method": stages.centroid,
-                "weight": weight,
-                "integers": [name for name in whole if name in names],
+                "names": each,
+                "integers": [name for name in whole if name in each],
+                **settings,
             }
-            for names, group in zip(blocks, groups, strict=True)
-        ),
+            for each, group in zip(blocks, groups, strict=True)
+        ],
     )
-    return groups, protected

@@ -87,7 +87,9 @@ def _plain(default: Any) -> Any:
 
 
 def _section_default(value: Any) -> Any:
-    """A nested method as the default, given as the user would write it."""
+    """A default that is made anew: a nested method as the user would write it, or an empty table."""
+    if not dataclasses.is_dataclass(value):
+        return Field(default_factory=type(value))
     return Field(default=dataclasses.asdict(value), validate_default=True)
 
 

@@ -14,6 +14,8 @@ from kohort.methods import Floats, Labels
 class Centroid(Protocol):
     """Replaces the values of every record by its group's centroid."""
 
+    paper: ClassVar[str]
+    """Where it is from."""
     takes_weights: ClassVar[bool]
 
     @property
@@ -30,6 +32,7 @@ class Centroid(Protocol):
 class Mean:
     """Mean of the members: what every paper uses, and the least squared error."""
 
+    paper: ClassVar[str] = "MP, M1D, SD, CS"
     takes_weights: ClassVar[bool] = False
     method: Literal["mean"] = "mean"
 
@@ -45,6 +48,7 @@ class Mean:
 class Median:
     """Mean of the two (even size) or three (odd size) middle values, so that none is released."""
 
+    paper: ClassVar[str] = "beyond the papers"
     takes_weights: ClassVar[bool] = False
     method: Literal["median"] = "median"
 
@@ -60,6 +64,7 @@ class Median:
 class WeightedMean:
     """Mean weighted by the survey weights: they move the centroid, not the groups."""
 
+    paper: ClassVar[str] = "beyond the papers"
     takes_weights: ClassVar[bool] = True
     method: Literal["weighted_mean"] = "weighted_mean"
 

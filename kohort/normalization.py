@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import ClassVar, Literal, Protocol
 
 import numpy as np
 
@@ -12,6 +12,9 @@ from kohort.methods import Floats
 
 class Normalizer(Protocol):
     """Turns original values into values of one scale; a constant column never divides by zero."""
+
+    paper: ClassVar[str]
+    """Where it is from."""
 
     @property
     def method(self) -> str:
@@ -27,6 +30,7 @@ class Normalizer(Protocol):
 class Zscore:
     """Zero mean and unit variance; a constant column becomes 0."""
 
+    paper: ClassVar[str] = "MP, CS"
     method: Literal["zscore"] = "zscore"
 
     def normalize(self, x: Floats) -> Floats:
@@ -41,6 +45,7 @@ class Zscore:
 class Minmax:
     """The column's range to [0, 1]; a constant column becomes 0.5."""
 
+    paper: ClassVar[str] = "MP"
     method: Literal["minmax"] = "minmax"
 
     def normalize(self, x: Floats) -> Floats:
@@ -58,6 +63,7 @@ class Minmax:
 class Rank:
     """Average ranks divided by n: only the order of a column counts."""
 
+    paper: ClassVar[str] = "beyond the papers"
     method: Literal["rank"] = "rank"
 
     def normalize(self, x: Floats) -> Floats:
@@ -72,6 +78,7 @@ class Rank:
 class Robust:
     """Median and interquartile range, the standard deviation where that range is 0."""
 
+    paper: ClassVar[str] = "beyond the papers"
     method: Literal["robust"] = "robust"
 
     def normalize(self, x: Floats) -> Floats:
@@ -89,6 +96,7 @@ class Robust:
 class Unchanged:
     """Values as they are: the attribute with the widest numbers decides."""
 
+    paper: ClassVar[str] = "M1D"
     method: Literal["none"] = "none"
 
     def normalize(self, x: Floats) -> Floats:

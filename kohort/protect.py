@@ -13,17 +13,19 @@ import numpy.typing as npt
 
 from kohort.blocking import BLOCKERS, Blocker
 from kohort.centroids import CENTROIDS, Centroid
+from kohort.checks import as_table, as_weights
+from kohort.dependence import extend
 from kohort.errors import PlanError, WaveError
 from kohort.methods import Blocks, Floats, Labels, resolve
-from kohort.normalization import NORMALIZERS, Normalizer, Zscore
+from kohort.normalization import NORMALIZERS, Normalizer
 from kohort.partitioning import PARTITIONERS, Partitioner
 from kohort.partitioning.base import check_size
-from kohort.projection import PROJECTIONS, Attribute, Pcp, Projection
+from kohort.projection import PROJECTIONS, Pcp, Projection, Zscores
+from kohort.stages import Stages
+from kohort.whole_file import WHOLE_FILE, WholeFile
 
 if TYPE_CHECKING:
     import pandas as pd
-
-LARGEST = 1e150  # a larger value cannot be squared
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +40,15 @@ class Protected:
         Label 0..g-1 of every record in every block.
     blocks : tuple of tuples
         Column indexes of every block.
+    guarantee : str
+        What this promises, in words. A method that protects the file as a whole has no groups and no
+        blocks, and promises no anonymity.
     """
 
     values: Any
     groups: Labels
     blocks: Blocks
+    guarantee: str
 
 
 def protect(
@@ -52,9 +58,11 @@ def protect(
     normalize: str | Normalizer = "zscore",
     blocks: str | Blocker = "whole",
     project: str | Projection | None = None,
-    partition: str | Partitioner = "optimal",
+    partition: str | Partitioner | WholeFile = "optimal",
     centroid: str | Centroid = "mean",
     weights: npt.ArrayLike | None = None,
+    confidential: npt.ArrayLike | pd.DataFrame | None = None,
+    dependence: float | None = None,
     seed: int = 0,
 ) -> Protected:
     """Replace the values of groups of at least k similar records by their centroid.
@@ -71,6 +79,10 @@ def protect(
         and the attribute itself on a block of one.
     weights : (n,) array, optional
         Survey weights, for `centroid="weighted_mean"`.
+    confidential : (n, m) array or DataFrame, optional
+        Confidential attributes, for `dependence`. They are not changed.
+    dependence : float, optional
+        Lambda from 0 to 1: how much groups are formed by agreement in the confidential attributes.
     seed : int
         For methods that draw at random.
 
@@ -95,35 +107,54 @@ def protect(
     >>> protected.groups.ravel()
     array([0, 0, 0, 1, 1, 1], dtype=int32)
     """
+    methods: tuple[type[Partitioner] | type[WholeFile], ...] = (*PARTITIONERS, *WHOLE_FILE)
     stages = Stages(
         normalize=resolve(NORMALIZERS, normalize, "normalize"),
         blocks=resolve(BLOCKERS, blocks, "blocks"),
         project=None if project is None else resolve(PROJECTIONS, project, "project"),
-        partition=resolve(PARTITIONERS, partition, "partition"),
+        partition=resolve(methods, partition, "partition"),
         centroid=resolve(CENTROIDS, centroid, "centroid"),
+        dependence=dependence,
     )
     if seed != 0:
         raise PlanError(f"seed = {seed} has no effect: none of the chosen methods draws at random")
     table, names = as_table(x)
+    y = _confidential(confidential, stages, len(table))
+    mass = _weights(weights, stages, len(table))
+    if stages.whole_file is not None:
+        values = stages.whole_file.protect_values(table, k=k)
+        no_groups = np.empty((len(table), 0), np.int32)
+        return Protected(_like(x, values), no_groups, (), stages.guarantee(k, 0))
     check_size(len(table), k)
-    if weights is None and stages.centroid.takes_weights:
-        raise PlanError(f"centroid {stages.centroid.method!r} needs weights; pass weights=")
-    if weights is not None and not stages.centroid.takes_weights:
-        raise PlanError(
-            f"weights have no effect on centroid {stages.centroid.method!r}; use 'weighted_mean'"
-        )
-    mass = None if weights is None else as_weights(weights, len(table))
+    return _protect_blocks(x, table, names, y, mass, stages, k)
 
-    z = stages.normalize.normalize(table) if stages.partition.uses_normalized else table
+
+def _protect_blocks(
+    x: object,
+    table: Floats,
+    names: Sequence[str],
+    y: Floats | None,
+    mass: Floats | None,
+    stages: Stages,
+    k: int,
+) -> Protected:
+    """All blocks, in threads: kernels release the interpreter's lock."""
+    partition = stages.partitioner
+    z = table
+    if partition.uses_normalized or stages.extends:
+        z = stages.normalize.normalize(table)
     columns = stages.blocks.assign_blocks(table, names=names)
+    stages.check_blocks([[names[j] for j in block] for block in columns])
 
     def protect_block(block: tuple[int, ...]) -> tuple[Labels, Floats]:
         part = table[:, block] if len(block) < len(names) else table
+        points = z[:, block] if y is None else extend(z[:, block], y, stages.dependence or 0.0)
         axis = None
-        if stages.partition.needs_axis:
-            block_names = [names[j] for j in block]
-            axis = stages.projection_of(block_names).project(part, names=block_names)
-        groups = stages.partition.partition(z[:, block], k=k, axis=axis)
+        if partition.needs_axis:
+            members = [names[j] for j in block]
+            extended = points if stages.extends else None
+            axis = axis_of_block(stages.projection_of(members), part, extended, members)
+        groups = partition.partition(points, k=k, axis=axis)
         return groups, stages.centroid.replace(part, groups, weights=mass)
 
     values = np.empty(table.shape, order="F")
@@ -132,97 +163,57 @@ def protect(
         for number, (groups, replaced) in enumerate(pool.map(protect_block, columns)):
             labels[:, number] = groups
             values[:, columns[number]] = replaced
-    return Protected(_like(x, values), labels, columns)
+    return Protected(_like(x, values), labels, columns, stages.guarantee(k, len(columns)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stages:
-    """One method a stage, checked against each other: what has no effect is refused."""
+def axis_of_block(
+    projection: Projection, part: Floats | None, points: Floats | None, names: Sequence[str]
+) -> Floats:
+    """The axis of a block: of its extended points where it has them, else of its original values.
 
-    normalize: Normalizer
-    blocks: Blocker
-    project: Projection | None
-    partition: Partitioner
-    centroid: Centroid
-
-    def __post_init__(self) -> None:
-        partition = self.partition.method
-        if self.project is not None and not self.partition.needs_axis:
-            raise PlanError(
-                f"project {self.project.method!r} has no effect: partition {partition!r} works in "
-                "space; leave the projection out"
-            )
-        if not self.partition.uses_normalized and self.normalize != Zscore():
-            raise PlanError(
-                f"normalize {self.normalize.method!r} has no effect: nothing uses normalised values "
-                f"with partition {partition!r} as it is set; leave normalize out or use cost='block'"
-            )
-
-    def check_blocks(self, blocks: Sequence[Sequence[str]]) -> None:
-        """Refuse a projection on an attribute that is not in every block."""
-        if isinstance(self.project, Attribute):
-            for names in blocks:
-                self.project.check(names)
-
-    def projection_of(self, names: Sequence[str]) -> Projection:
-        """The projection of a block: the plan's, else pcp, else the only attribute itself."""
-        if self.project is not None:
-            return self.project
-        return Attribute(name=names[0]) if len(names) == 1 else Pcp()
+    Parameters
+    ----------
+    projection : Projection
+        The block's projection.
+    part : (n, v) array or None
+        The block's original values.
+    points : (n, m) array or None
+        The block's points extended by confidential attributes.
+    names : sequence of str
+        The block's attributes.
+    """
+    if points is not None and isinstance(projection, (Pcp, Zscores)):
+        return projection.project_points(points)
+    if part is None:
+        raise PlanError(f"project {projection.method!r} is not defined with dependence; use 'pcp'")
+    return projection.project(part, names=names)
 
 
-def as_table(x: npt.ArrayLike | pd.DataFrame) -> tuple[Floats, list[str]]:
-    """Columns of `x` as Fortran-ordered floats, and their names; refuses what cannot be protected."""
-    columns = getattr(x, "columns", None)
-    try:
-        table = np.asfortranarray(np.asarray(x), dtype=np.float64)
-    except (TypeError, ValueError):
-        raise WaveError("every attribute must be numeric; leave out the ones that are not") from None
-    if table.ndim != 2 or table.shape[1] == 0:
-        raise WaveError(
-            f"x must have two dimensions, records and one attribute or more, got shape {table.shape}"
+def _confidential(
+    confidential: npt.ArrayLike | pd.DataFrame | None, stages: Stages, n: int
+) -> Floats | None:
+    """The standardised confidential attributes where the partition uses them."""
+    if stages.dependence is None and confidential is not None:
+        raise PlanError("confidential has no effect without dependence; pass dependence= too")
+    if stages.dependence is None:
+        return None
+    if confidential is None:
+        raise PlanError("dependence needs the confidential attributes; pass confidential=")
+    y, _ = as_table(confidential)
+    if len(y) != n:
+        raise WaveError(f"confidential has {len(y)} records but x has {n}; pass the same records")
+    return stages.normalize.normalize(y) if stages.extends else None
+
+
+def _weights(weights: npt.ArrayLike | None, stages: Stages, n: int) -> Floats | None:
+    """Weights where the centroid takes them, and an error where they are missing or have no effect."""
+    if weights is None and stages.centroid.takes_weights:
+        raise PlanError(f"centroid {stages.centroid.method!r} needs weights; pass weights=")
+    if weights is not None and not stages.centroid.takes_weights:
+        raise PlanError(
+            f"weights have no effect on centroid {stages.centroid.method!r}; use 'weighted_mean'"
         )
-    names = [str(j) for j in range(table.shape[1])] if columns is None else list(map(str, columns))
-    check_cells(table, names)
-    return table, names
-
-
-def check_cells(table: Floats, names: Sequence[str]) -> None:
-    """Refuse missing, infinite and over-large cells, with counts per column."""
-    # The sum of a column is finite unless a cell is not: the usual case costs one pass.
-    with np.errstate(over="ignore", invalid="ignore"):
-        doubtful = [j for j in range(table.shape[1]) if not _is_calm(table[:, j])]
-    for rule, broken in (
-        ("missing cells", np.isnan),
-        ("infinite cells", np.isinf),
-        (f"cells beyond {LARGEST:.0e}", lambda column: np.abs(column) > LARGEST),
-    ):
-        counts = {names[j]: int(broken(table[:, j]).sum()) for j in doubtful}
-        listed = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
-        if listed:
-            raise WaveError(
-                f"{rule} in {listed}; remove those records, fill them in or leave the column out"
-            )
-
-
-def _is_calm(column: Floats) -> bool:
-    return column.size == 0 or bool(max(column.max(), -column.min()) <= LARGEST)
-
-
-def as_weights(weights: npt.ArrayLike, n: int) -> Floats:
-    """Weights as floats (n,), all finite and above 0."""
-    try:
-        mass = np.ascontiguousarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise WaveError("weights must be numbers") from None
-    if mass.shape != (n,):
-        raise WaveError(f"weights must be one a record, got shape {mass.shape} for {n} records")
-    wrong = int(n - np.count_nonzero(np.isfinite(mass) & (mass > 0)))
-    if wrong:
-        raise WaveError(
-            f"{wrong} of {n} weights are missing, infinite or not above 0; correct or remove them"
-        )
-    return mass
+    return None if weights is None else as_weights(weights, n)
 
 
 def available_cores() -> int:

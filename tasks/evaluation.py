@@ -18,7 +18,7 @@ def evaluate(
     wave: Path,
     x: Artifact,
     protected: list[Artifact],
-    groups: list[Artifact],
+    groups: list[Artifact | None],
     *,
     blocks: list[list[str]],
     digest: str,
@@ -35,7 +35,7 @@ def evaluate(
             names,
             x=partial(files.read_floats, x, names),
             protected=partial(files.read_floats, values),
-            groups=partial(files.read_labels, labels),
+            groups=None if labels is None else partial(files.read_labels, labels),
         )
         for names, values, labels in zip(blocks, protected, groups, strict=True)
     ]

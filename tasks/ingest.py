@@ -12,6 +12,7 @@ from kohort.tasks.wave import (
     check_keys,
     digest_of,
     inspect_wave,
+    read_confidential,
     read_units,
     read_values,
     read_weights,
@@ -19,8 +20,10 @@ from kohort.tasks.wave import (
 
 
 @stage("ingest")
-def ingest(store: Path, wave: Path, *, digest: str, roles: Roles, weighted: bool) -> Artifact:
-    """Quasi-identifiers as floats, the weight where centroids are weighted, units as codes."""
+def ingest(
+    store: Path, wave: Path, *, digest: str, roles: Roles, weighted: bool, extended: bool
+) -> Artifact:
+    """Quasi-identifiers as floats, and what else takes part: weights, confidential values, units."""
     if digest_of(wave) != digest:
         raise WaveError(f"{wave} changed while it was read; run it again")
     columns = inspect_wave(wave, roles)
@@ -30,6 +33,9 @@ def ingest(store: Path, wave: Path, *, digest: str, roles: Roles, weighted: bool
     table = {name: x[:, j] for j, name in enumerate(columns.quasi_identifiers)}
     if weighted and roles.weight is not None:
         table[roles.weight] = read_weights(wave, roles.weight)
+    if extended:
+        y = read_confidential(wave, roles.confidential)
+        table.update({name: y[:, j] for j, name in enumerate(roles.confidential)})
     if roles.unit is not None:
         table[roles.unit] = read_units(wave, roles.unit)
     return Store(store).write(table)

@@ -25,7 +25,8 @@ class Block:
     names: Sequence[str]
     x: Callable[[], Floats]
     protected: Callable[[], Floats]
-    groups: Callable[[], Labels]
+    groups: Callable[[], Labels] | None
+    """None where the method makes no groups of records."""
 
 
 def measure(blocks: Iterable[Block], others: Sequence[Labels], units: Labels | None) -> pa.Table:
@@ -57,7 +58,8 @@ def measure(blocks: Iterable[Block], others: Sequence[Labels], units: Labels | N
         if total > 0:
             rows.append(("loss", number, None, error / total))
         rows.append(("min_anonymity", number, None, float(sizes.min())))
-        for size, count in group_sizes(block.groups()).items():
+        sizes_of_groups = {} if block.groups is None else group_sizes(block.groups())
+        for size, count in sizes_of_groups.items():
             rows.append(("group_sizes", number, str(size), float(count)))
         rows += [("constant", number, block.names[j], 1.0) for j in np.flatnonzero(constant)]
         joint = [classes([*joint, labels])[0]]

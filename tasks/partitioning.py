@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from kohort.partitioning import Partitioner
+from kohort.tasks.points import read_points
 from kohort.tasks.stage import stage
 from kohort.tasks.store import Artifact, Store
 
@@ -21,9 +22,14 @@ def partition(
     names: list[str],
     method: Partitioner,
     k: int,
+    confidential: list[str],
+    dependence: float | None,
 ) -> Artifact:
     """Labels of one block; `z` (normalised) and `axis` are given where the method uses them."""
     files = Store(store)
     line = None if axis is None else files.read_floats(axis)[:, 0]
-    x = files.read_floats(z, names) if z is not None else np.empty((0 if line is None else line.size, 0))
-    return files.write({"group": method.partition(x, k=k, axis=line)})
+    if z is None:
+        points = np.empty((0 if line is None else line.size, 0))
+    else:
+        points = read_points(files, z, names, confidential, dependence)
+    return files.write({"group": method.partition(points, k=k, axis=line)})

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kohort.checks import as_weights, check_cells
 from kohort.errors import PlanError, WaveError
 from kohort.methods import Floats, Labels
-from kohort.protect import as_weights, check_cells
 from kohort.tasks.roles import Roles
 from kohort.tasks.store import read_floats
 
@@ -161,6 +161,19 @@ def read_values(path: Path, names: Sequence[str]) -> Floats:
         x = read_floats(file, names)
     check_cells(x, names)
     return x
+
+
+def read_confidential(path: Path, names: Sequence[str]) -> Floats:
+    """Confidential attributes (n, m) as floats, for partitions that depend on them."""
+    with open_wave(path) as file:
+        for name in names:
+            kind = file.schema_arrow.field(name).type
+            if not _is_number(kind):
+                raise WaveError(
+                    f"confidential {name!r} is not numeric but {kind}; dependence needs numbers: "
+                    "leave dependence out or give the column another role"
+                )
+    return read_values(path, names)
 
 
 def read_weights(path: Path, name: str) -> Floats:

@@ -48,3 +48,19 @@ def sugeno_integral(x: Floats, low: Floats, high: Floats, quantified: Floats) ->
             for i in range(stop - start):
                 axis[start + i] = max(axis[start + i], min(quantified[j], rows[j, i]))
     return axis
+
+
+@compiled
+def ordered_weighted_average(x: Floats, low: Floats, high: Floats, steps: Floats) -> Floats:
+    """sum_i steps_i a_(i) of every record of minmax(x), a in descending order."""
+    n, p = x.shape
+    chunk = 512
+    rows = np.empty((p, chunk))
+    axis = np.zeros(n)
+    for start in range(0, n, chunk):
+        stop = min(start + chunk, n)
+        _descending_scaled_rows(x, low, high, start, stop, rows)
+        for j in range(p):
+            for i in range(stop - start):
+                axis[start + i] += steps[j] * rows[j, i]
+    return axis

@@ -98,6 +98,19 @@ def correlation(x: Floats, mean: Floats, std: Floats) -> Floats:
 
 
 @compiled
+def covariance(x: Floats, mean: Floats) -> Floats:
+    """Covariance matrix (p, p), ddof 0."""
+    n, p = x.shape
+    c = np.empty((p, p))
+    for a in range(p):
+        for b in range(a + 1):
+            value = _sum_of_products(x[:, a], mean[a], x[:, b], mean[b]) / n
+            c[a, b] = value
+            c[b, a] = value
+    return c
+
+
+@compiled
 def scaled(x: Floats, centre: Floats, scale: Floats) -> Floats:
     """(x - centre) / scale, Fortran-ordered; a column with scale 0 becomes 0."""
     n, p = x.shape

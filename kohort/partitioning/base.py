@@ -13,6 +13,8 @@ from kohort.methods import Floats, Labels, check_whole
 class Partitioner(Protocol):
     """Divides records into groups of at least k."""
 
+    paper: ClassVar[str]
+    """Where it is from."""
     needs_axis: ClassVar[bool]
     """Whether records are ordered on an axis first, by a projection."""
 

@@ -16,6 +16,7 @@ from kohort.partitioning.base import check_size
 class Fixed:
     """Successive groups of k along the axis, the remainder in the last (CS "UFS")."""
 
+    paper: ClassVar[str] = "CS"
     needs_axis: ClassVar[bool] = True
     order: Literal["ascending", "descending"] = "ascending"
     method: Literal["fixed"] = "fixed"

@@ -20,6 +20,7 @@ class Optimal:
     that of the normalised attributes themselves, still in the order of the axis (Mic1D, Algorithm 1).
     """
 
+    paper: ClassVar[str] = "MP, M1D"
     needs_axis: ClassVar[bool] = True
     cost: Literal["axis", "block"] = "axis"
     method: Literal["optimal"] = "optimal"
