@@ -224,17 +224,18 @@ def _is_calm(column: Floats) -> bool:
 
 
 def as_weights(weights: npt.ArrayLike, n: int) -> Floats:
-    """Weights as floats (n,), all finite and above 0."""
+    """Weights as floats (n,), all above 0 and of a size whose products with cells stay finite."""
     try:
         mass = np.ascontiguousarray(weights, dtype=np.float64)
     except (TypeError, ValueError):
         raise WaveError("weights must be numbers") from None
     if mass.shape != (n,):
         raise WaveError(f"weights must be one a record, got shape {mass.shape} for {n} records")
-    wrong = int(n - np.count_nonzero(np.isfinite(mass) & (mass > 0)))
+    wrong = int(n - np.count_nonzero((mass >= 1 / LARGEST) & (mass <= LARGEST)))
     if wrong:
         raise WaveError(
-            f"{wrong} of {n} weights are missing, infinite or not above 0; correct or remove them"
+            f"{wrong} of {n} weights are missing, infinite, not above 0 or beyond {LARGEST:.0e}; "
+            "correct or remove them"
         )
     return mass
 
