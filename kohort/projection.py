@@ -13,7 +13,7 @@ import numpy as np
 
 from kohort.errors import PlanError, WaveError
 from kohort.methods import Floats
-from kohort.quantifiers import Identity, Quantifier
+from kohort.quantifiers import QUANTIFIERS, Identity, Quantifier
 
 NEGLIGIBLE = 1e-9  # a loading, or a sum of loadings, that is rounding only
 GAP = 1e-9  # two largest eigenvalues closer than this share of the first are one
@@ -69,6 +69,11 @@ class Sugeno:
 
     quantifier: Quantifier = field(default_factory=Identity)
     method: Literal["sugeno"] = "sugeno"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.quantifier, QUANTIFIERS):
+            given = type(self.quantifier).__name__
+            raise PlanError(f"quantifier must be an Identity, a Power or an AtLeast, got {given}")
 
     def project(self, x: Floats, *, names: Sequence[str]) -> Floats:
         """max_i min(Q(i/N), a_(i)), the scaled attributes a in descending order."""

@@ -108,6 +108,7 @@ def protect(
         raise PlanError(f"seed = {seed} has no effect: none of the chosen methods draws at random")
     table, names = as_table(x)
     check_size(len(table), k)
+    k = int(k)  # a numpy integer of a few bits cannot hold 2k
     if weights is None and stages.centroid.takes_weights:
         raise PlanError(f"centroid {stages.centroid.method!r} needs weights; pass weights=")
     if weights is not None and not stages.centroid.takes_weights:

@@ -66,8 +66,8 @@ QUANTIFIERS = (Identity, Power, AtLeast)
 
 
 def _above(value: object, bound: float) -> bool:
-    return isinstance(value, (int, float)) and value > bound
+    return isinstance(value, (int, float, np.number)) and bool(value > bound)
 
 
 def _within(value: object, low: float, high: float) -> bool:
-    return isinstance(value, (int, float)) and low <= value < high
+    return isinstance(value, (int, float, np.number)) and bool(low <= value < high)
