@@ -178,6 +178,26 @@ def test_a_protected_table_has_k_identical_records_in_every_block(
 
 
 @every_partitioner
+def test_a_projection_is_used_or_refused(method: Partitioner) -> None:
+    x = records(30, 3)
+    if method.needs_axis:
+        check(protect(x, k=3, project="zscores", partition=method).groups[:, 0], n=30, k=3)
+    else:
+        with pytest.raises(PlanError, match="project 'zscores' has no effect"):
+            protect(x, k=3, project="zscores", partition=method)
+
+
+@every_partitioner
+def test_a_normalizer_is_used_or_refused(method: Partitioner) -> None:
+    x = records(30, 3)
+    if method.uses_normalized:
+        check(protect(x, k=3, normalize="rank", partition=method).groups[:, 0], n=30, k=3)
+    else:
+        with pytest.raises(PlanError, match="normalize 'rank' has no effect"):
+            protect(x, k=3, normalize="rank", partition=method)
+
+
+@every_partitioner
 def test_rows_may_lie_in_any_memory_order(method: Partitioner) -> None:
     x = records(40, 3)
     axis = x[:, 0].copy() if method.needs_axis else None
