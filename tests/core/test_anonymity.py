@@ -17,6 +17,12 @@ from kohort.evaluation.anonymity import classes
 from kohort.kernels.grouping import identical_rows
 
 RNG = np.random.default_rng(13)
+START = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def same_draws_when_run_alone() -> None:
+    RNG.bit_generator.state = START
 
 
 def classes_by_dictionary(rows: list[tuple[Any, ...]]) -> tuple[list[int], list[int]]:

@@ -16,6 +16,12 @@ from kohort.centroids import Centroid, Mean, Median, WeightedMean
 from kohort.methods import Floats
 
 RNG = np.random.default_rng(3)
+START = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def same_draws_when_run_alone() -> None:
+    RNG.bit_generator.state = START
 
 
 def middle(values: Floats) -> float:

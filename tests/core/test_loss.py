@@ -9,6 +9,12 @@ from kohort import protect
 from kohort.evaluation import loss, sse, sst
 
 RNG = np.random.default_rng(11)
+START = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def same_draws_when_run_alone() -> None:
+    RNG.bit_generator.state = START
 
 
 @pytest.mark.parametrize("n", [3, 8, 9, 250])

@@ -18,6 +18,12 @@ from kohort.methods import Floats, Labels
 from kohort.partitioning import Fixed, Optimal
 
 RNG = np.random.default_rng(2003)
+START = RNG.bit_generator.state
+
+
+@pytest.fixture(autouse=True)
+def same_draws_when_run_alone() -> None:
+    RNG.bit_generator.state = START
 
 
 def labels(cuts: Sequence[int]) -> list[int]:

@@ -19,7 +19,13 @@ from kohort.projection import Attribute, Pcp, Sugeno, Zscores, first_component
 from kohort.quantifiers import AtLeast, Identity, Power, Quantifier
 
 RNG = np.random.default_rng(7)
+START = RNG.bit_generator.state
 NAMES = ["a", "b", "c", "d", "e", "f", "g"]
+
+
+@pytest.fixture(autouse=True)
+def same_draws_when_run_alone() -> None:
+    RNG.bit_generator.state = START
 
 
 def correlated(n: int, p: int) -> Floats:

@@ -24,7 +24,13 @@ from kohort.protect import Stages
 from kohort.quantifiers import Power
 
 RNG = np.random.default_rng(17)
+START = RNG.bit_generator.state
 SENTINEL = 31415926.5
+
+
+@pytest.fixture(autouse=True)
+def same_draws_when_run_alone() -> None:
+    RNG.bit_generator.state = START
 
 
 def table(n: int = 60, p: int = 5) -> Floats:
