@@ -114,7 +114,12 @@ def test_the_same_records_give_the_same_groups(method: Partitioner, k: int) -> N
     assert divide(method, x, k).tolist() == divide(method, x.copy(), k).tolist()
 
 
-@every_partitioner
+def goes_by_rows(method: Partitioner) -> bool:
+    """MD lets the lower row of the most distant pair begin, so rows count even without ties."""
+    return "md" in (method.method, getattr(method, "start", None))
+
+
+@pytest.mark.parametrize("method", [m for m in EXAMPLES if not goes_by_rows(m)], ids=repr)
 @every_k
 def test_the_order_of_rows_does_not_matter(method: Partitioner, k: int) -> None:
     for seed in range(3):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from kohort import KohortError, PlanError, WaveError, protect
-from kohort.blocking import BLOCKERS, Consecutive, Explicit, Single, Whole
+from kohort.blocking import Consecutive, Explicit, Single, Whole
 from kohort.centroids import CENTROIDS, Mean, WeightedMean
 from kohort.evaluation import loss, min_anonymity
 from kohort.methods import Floats, method_name
@@ -243,11 +243,6 @@ def test_a_seed_that_nothing_draws_from(seed: int) -> None:
 )
 def test_requests_that_are_wrong(arguments: dict[str, Any], message: str) -> None:
     assert re.search(message, no_effect(**arguments))
-
-
-def test_a_method_of_another_stage_is_no_method() -> None:
-    for cls in BLOCKERS[:2]:
-        assert "partition must be one of" in no_effect(partition=cls())
 
 
 # What is refused: data
