@@ -9,6 +9,8 @@ import numpy as np
 
 from kohort.methods import Floats
 
+VANISHING = 1e-100  # an interquartile range of so many standard deviations is 0: dividing overflows
+
 
 class Normalizer(Protocol):
     """Turns original values into values of one scale; a constant column never divides by zero."""
@@ -89,7 +91,7 @@ class Robust:
         lower, median, upper = np.percentile(x, [25, 50, 75], axis=0)
         scale = upper - lower
         _, std = mean_and_std(x)
-        return scaled(x, median, np.where(scale == 0.0, std, scale))
+        return scaled(x, median, np.where(scale <= VANISHING * std, std, scale))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

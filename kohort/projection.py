@@ -14,7 +14,7 @@ import numpy as np
 from kohort.errors import PlanError, WaveError
 from kohort.methods import Floats, check_number
 from kohort.normalization import Minmax
-from kohort.quantifiers import Identity, Quantifier
+from kohort.quantifiers import Identity, Quantifier, check_quantifier
 
 NEGLIGIBLE = 1e-9  # a loading, or a sum of loadings, that is rounding only
 GAP = 1e-9  # two largest eigenvalues closer than this share of the first are one
@@ -99,6 +99,9 @@ class Sugeno:
     quantifier: Quantifier = field(default_factory=Identity)
     method: Literal["sugeno"] = "sugeno"
 
+    def __post_init__(self) -> None:
+        check_quantifier(self.quantifier)
+
     def project(self, x: Floats, *, names: Sequence[str]) -> Floats:
         """max_i min(Q(i/N), a_(i)), the scaled attributes a in descending order."""
         from kohort.kernels.aggregation import sugeno_integral
@@ -118,6 +121,9 @@ class Owa:
     has_extension: ClassVar[bool] = False
     quantifier: Quantifier = field(default_factory=Identity)
     method: Literal["owa"] = "owa"
+
+    def __post_init__(self) -> None:
+        check_quantifier(self.quantifier)
 
     def project(self, x: Floats, *, names: Sequence[str]) -> Floats:
         """sum_i (Q(i/N) - Q((i-1)/N)) a_(i), the scaled attributes a in descending order."""
@@ -142,6 +148,7 @@ class Choquet:
     method: Literal["choquet"] = "choquet"
 
     def __post_init__(self) -> None:
+        check_quantifier(self.quantifier)
         for name, value in self.importance.items():
             above = isinstance(value, (int, float)) and value > 0
             check_number(f"importance of {name!r}", value, rule="a number above 0", holds=above)

@@ -126,6 +126,7 @@ def protect(
         no_groups = np.empty((len(table), 0), np.int32)
         return Protected(_like(x, values), no_groups, (), stages.guarantee(k, 0))
     check_size(len(table), k)
+    k = int(k)  # a numpy integer of a few bits cannot hold 2k
     return _protect_blocks(x, table, names, y, mass, stages, k)
 
 

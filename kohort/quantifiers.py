@@ -10,6 +10,7 @@ from typing import Literal
 
 import numpy as np
 
+from kohort.errors import PlanError
 from kohort.methods import Floats, check_number
 
 
@@ -65,9 +66,17 @@ Quantifier = Identity | Power | AtLeast
 QUANTIFIERS = (Identity, Power, AtLeast)
 
 
+def check_quantifier(given: object) -> None:
+    """Refuse what is no quantifier."""
+    if not isinstance(given, QUANTIFIERS):
+        raise PlanError(
+            f"quantifier must be an Identity, a Power or an AtLeast, got {type(given).__name__}"
+        )
+
+
 def _above(value: object, bound: float) -> bool:
-    return isinstance(value, (int, float)) and value > bound
+    return isinstance(value, (int, float, np.number)) and bool(value > bound)
 
 
 def _within(value: object, low: float, high: float) -> bool:
-    return isinstance(value, (int, float)) and low <= value < high
+    return isinstance(value, (int, float, np.number)) and bool(low <= value < high)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from kohort.blocking import Blocker, Whole
 from kohort.centroids import Centroid, Mean
 from kohort.dependence import check_dependence
 from kohort.errors import PlanError
 from kohort.normalization import Normalizer, Zscore
-from kohort.partitioning import PARTITIONERS, Partitioner
+from kohort.partitioning import Partitioner
 from kohort.projection import Attribute, Choquet, Pcp, Projection
 from kohort.whole_file import WHOLE_FILE, WholeFile
 
@@ -42,9 +43,9 @@ class Stages:
     @property
     def partitioner(self) -> Partitioner:
         """The method that makes groups of records."""
-        if isinstance(self.partition, PARTITIONERS):
-            return self.partition
-        raise PlanError(f"{self.partition.method!r} makes no groups of records")
+        if isinstance(self.partition, WHOLE_FILE):
+            raise PlanError(f"{self.partition.method!r} makes no groups of records")
+        return cast(Partitioner, self.partition)
 
     @property
     def extends(self) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kohort.errors import PlanError
 from kohort.methods import Labels
 
 Released = npt.NDArray[Any] | Sequence[npt.NDArray[Any]]
@@ -41,6 +42,8 @@ def classes(released: Released) -> tuple[Labels, npt.NDArray[np.int64]]:
 
 def _bits(column: npt.NDArray[Any]) -> npt.NDArray[np.uint64]:
     """64 bits a value, equal exactly where the values are."""
+    if column.dtype.kind not in "biufmM":  # numpy would read the texts "1" and "01" as one number
+        raise PlanError(f"released columns must be numbers or codes, got {column.dtype}")
     if column.dtype.kind == "f":
         return np.ascontiguousarray(column, dtype=np.float64).view(np.uint64)
     return column if column.dtype == np.uint64 else column.astype(np.int64).view(np.uint64)

@@ -2,7 +2,8 @@
 
 The squared error of a group grows record by record by Welford's rule: every term is positive, so that
 nothing cancels and an offset of 1e9 or a skewed tail costs no digits, as it does with prefix sums. For
-the same reason accumulated costs are moved back towards 0 on the way.
+the same reason the costs of the open starts are moved back to 0 before they drown the errors that are
+added to them: after one group of far outliers the rest of the file is still divided at its own scale.
 
 Both kernels return, for j = 0..n, the start of the last group of the best division of the first j
 records; of equal costs, the earliest start.
@@ -17,6 +18,8 @@ from kohort.compiled import compiled, compiled_minimum
 from kohort.methods import Floats, Labels
 
 Starts = npt.NDArray[np.int64]
+
+DROWNED = 1024.0  # a cost so many times an error may still be added to it: 10 of 53 bits are lost
 
 
 @compiled_minimum
@@ -39,13 +42,11 @@ def axis_starts(values: Floats, k: int) -> Starts:
     size = 0
     cost = 0.0
     for j in range(1, n + 1):
-        if newest == 0:  # move the window back to the end of its room, and costs towards 0
-            base = before[:size].min()
+        if newest == 0:  # move the window back to the end of its room
             newest = room - size
             mean[newest:] = mean[:size]
             error[newest:] = error[:size]
-            before[newest:] = before[:size] - base
-            cost -= base
+            before[newest:] = before[:size]
         newest -= 1
         size = min(size + 1, widest)
         value = values[j - 1]
@@ -63,6 +64,15 @@ def axis_starts(values: Floats, k: int) -> Starts:
         for m in range(k - 1, size):
             cost = min(cost, befores[m] + errors[m])
         if size >= k:
+            if cost > DROWNED * errors[k - 1]:  # loops, because a call here costs a third of the time
+                base = np.inf
+                for m in range(size):
+                    base = min(base, befores[m])
+                for m in range(size):
+                    befores[m] -= base
+                cost = np.inf
+                for m in range(k - 1, size):
+                    cost = min(cost, befores[m] + errors[m])
             longest = size - 1
             while befores[longest] + errors[longest] > cost:
                 longest -= 1
@@ -88,8 +98,6 @@ def block_starts(columns: Floats, k: int) -> Starts:
     best = np.full(n + 1, np.inf)
     best[0] = 0.0
     for first in range(0, n - k + 1, chunk):
-        reached = best[first : first + widest]
-        reached -= reached.min()
         lanes = min(chunk, n - first)
         error[:] = 0.0
         mean[:, :lanes] = columns[:, first : first + lanes]
@@ -103,6 +111,9 @@ def block_starts(columns: Floats, k: int) -> Starts:
         for lane in range(min(chunk, n - first)):
             start = first + lane
             if best[start] < np.inf:
+                if best[start] > DROWNED * errors[0, lane]:
+                    reached = best[start : start + widest]
+                    reached -= reached.min()
                 for size in range(k, min(widest, n - start) + 1):
                     cost = best[start] + errors[size - k, lane]
                     if cost < best[start + size]:
