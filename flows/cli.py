@@ -1,4 +1,4 @@
-"""The command line: `kohort protect`, `kohort plan init`, `kohort plan check`."""
+"""The command line: `kohort protect`, `kohort plan`, `kohort methods`."""
 
 from __future__ import annotations
 
@@ -62,7 +62,18 @@ def parser() -> argparse.ArgumentParser:
     check.add_argument("plan", type=Path, metavar="PLAN", help="the survey's plan (TOML)")
     check.add_argument("wave", type=Path, metavar="WAVE", help="the wave (Parquet)")
     check.set_defaults(run=_plan_check)
+
+    methods = commands.add_parser("methods", help="list stages, methods and their parameters")
+    methods.add_argument("--json", action="store_true", help="print the list as JSON")
+    methods.set_defaults(run=_methods)
     return top
+
+
+def _methods(options: argparse.Namespace) -> int:
+    from kohort.catalogue import as_text, catalogue
+
+    sys.stdout.write((json.dumps(catalogue(), indent=2) if options.json else as_text()) + "\n")
+    return 0
 
 
 def _protect(options: argparse.Namespace) -> int:
