@@ -1,4 +1,4 @@
-"""k-Ward: the cheapest merge of two groups, of which one at least is smaller than k, until none is.
+"""k-Ward on an axis: the cheapest merge of two neighbours, one of them smaller than k, until none is.
 
 A merge costs ni·nj/(ni+nj)·|ci-cj|² (Ward 1963), by direct differences. The centroid moves from one
 group's towards the other's, so that equal records keep exactly their value and cost exactly nothing.
@@ -11,10 +11,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from kohort.compiled import compiled, compiled_minimum
-from kohort.kernels.maximum_distance import CHUNK, columns_of, distant_start, squared_distances
+from kohort.compiled import compiled
 from kohort.kernels.optimal import Starts
-from kohort.methods import Floats, Labels
+from kohort.methods import Floats
 
 Places = npt.NDArray[np.int32]
 
@@ -53,7 +52,7 @@ def neighbour_starts(values: Floats, k: int) -> Starts:
             _merge_neighbours(line, start, stop, k)
             group = start
             while group < stop:
-                after = np.int64(line.after[group])
+                after = int(line.after[group])
                 pending.append((group, after))
                 group = after
     return starts

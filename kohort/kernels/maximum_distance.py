@@ -90,7 +90,7 @@ def _find_partner(shells: Shells, slot: int) -> None:
     point = shells.columns[:, slot].copy()
     distances = np.empty(CHUNK)
     farthest = -1.0
-    partner = -1
+    partner = np.int64(-1)
     for start in range(0, shells.rows.size, CHUNK):
         widest = shells.reach[slot] + shells.reach[start]
         if widest * widest * (1.0 + SLACK) < farthest:
@@ -113,6 +113,22 @@ def _find_partner(shells: Shells, slot: int) -> None:
                 partner = row
     shells.bound[slot] = farthest
     shells.partner[slot] = partner
+    _lower_bounds_of_equals(shells, slot)
+
+
+@compiled
+def _lower_bounds_of_equals(shells: Shells, slot: int) -> None:
+    """Records equal to the one in a slot have its farthest distance, and need not be asked for it."""
+    for step in (-1, 1):
+        s = slot + step
+        while 0 <= s < shells.rows.size and shells.reach[s] == shells.reach[slot]:
+            if shells.bound[s] > shells.bound[slot]:
+                equal = True
+                for c in range(shells.columns.shape[0]):
+                    equal = equal and shells.columns[c, s] == shells.columns[c, slot]
+                if equal:
+                    shells.bound[s] = shells.bound[slot]
+            s += step
 
 
 @compiled_minimum
@@ -141,9 +157,7 @@ def _find_nearest(shells: Shells, point: Floats, reach: float) -> int:
         if lowest > least or lowest == np.inf:
             continue
         for i in range(chunk.size):
-            if chunk[i] < least or (
-                chunk[i] == least and shells.rows[start + i] < shells.rows[nearest]
-            ):
+            if chunk[i] < least or (chunk[i] == least and shells.rows[start + i] < shells.rows[nearest]):
                 least = chunk[i]
                 nearest = start + i
     return nearest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -13,8 +13,10 @@ from kohort.methods import Floats, Labels, check_whole
 class Partitioner(Protocol):
     """Divides records into groups of at least k."""
 
-    needs_axis: ClassVar[bool]
-    """Whether records are ordered on an axis first, by a projection."""
+    @property
+    def needs_axis(self) -> bool:
+        """Whether records are ordered on an axis first, by a projection."""
+        ...
 
     @property
     def method(self) -> str:
