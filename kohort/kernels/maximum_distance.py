@@ -163,36 +163,38 @@ def _find_nearest(shells: Shells, point: Floats, reach: float) -> int:
     return nearest
 
 
-@compiled_minimum
+@compiled
 def _find_extremes(shells: Shells, groups: Labels) -> tuple[int, int]:
     """Slots of the two most distant free records: of equal pairs, the lowest row, then partner.
 
-    The record with the highest bound is asked for its farthest partner, until one is asked whose
-    answer still holds: nobody else can then be farther from anyone.
+    From outside in, records whose bound reaches the largest distance so far are asked for their
+    farthest partner, unless the one they know is still free.
     """
     bound = shells.bound
-    outermost = 0.0
-    for s in range(bound.size):
-        if bound[s] >= 0.0:
-            outermost = shells.reach[s]
-            break
-    for s in range(bound.size):
-        widest = shells.reach[s] + outermost
+    outermost = 0
+    while bound[outermost] < 0.0:
+        outermost += 1
+    best = outermost
+    for s in range(outermost, bound.size):
+        widest = shells.reach[s] + shells.reach[outermost]
         bound[s] = min(bound[s], widest * widest * (1.0 + SLACK))
-    while True:
-        highest = -1.0
-        for s in range(bound.size):
-            highest = max(highest, bound[s])
-        slot = -1
-        for s in range(bound.size):
-            if bound[s] == highest and (slot < 0 or shells.rows[s] < shells.rows[slot]):
-                slot = s
-        partner = shells.partner[slot]
-        if partner >= 0 and groups[partner] < 0:
-            for s in range(bound.size):
-                if shells.rows[s] == partner:
-                    return slot, s
-        _find_partner(shells, slot)
+        if s == best or _comes_first(shells, s, best):
+            if shells.partner[s] < 0 or groups[shells.partner[s]] >= 0:
+                _find_partner(shells, s)
+            if _comes_first(shells, s, best):
+                best = s
+    other = outermost
+    while shells.rows[other] != shells.partner[best]:
+        other += 1
+    return best, other
+
+
+@compiled
+def _comes_first(shells: Shells, slot: int, best: int) -> bool:
+    """Whether a slot has a larger bound than the best, or the same and a lower row."""
+    if shells.bound[slot] == shells.bound[best]:
+        return bool(shells.rows[slot] < shells.rows[best])
+    return bool(shells.bound[slot] > shells.bound[best])
 
 
 @compiled
