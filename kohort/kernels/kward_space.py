@@ -77,6 +77,17 @@ def _single_records(x: Floats, starts: Labels, k: int) -> tuple[Cloud, int]:
 
 
 @compiled_minimum
+def _costs(
+    centroids: Floats, sizes: Floats, start: int, point: Floats, size: float, out: Floats
+) -> None:
+    """Costs of a merge with as many groups as `out` has, from the slot `start` on."""
+    squared_distances(centroids, start, point, out)
+    others = sizes[start : start + out.size]
+    for i in range(out.size):
+        out[i] *= ward_factor(size, others[i])
+
+
+@compiled_minimum
 def _cheapest(
     centroids: Floats,
     names: Places,
@@ -90,10 +101,9 @@ def _cheapest(
     buffer = np.empty(CHUNK)
     for start in range(0, names.size, CHUNK):
         chunk = buffer[: min(CHUNK, names.size - start)]
-        squared_distances(centroids, start, point, chunk)
+        _costs(centroids, sizes, start, point, size, chunk)
         lowest = np.inf
         for i in range(chunk.size):
-            chunk[i] *= ward_factor(size, sizes[start + i])
             lowest = min(lowest, chunk[i])
         if lowest > cost or lowest == np.inf:
             continue
@@ -149,35 +159,30 @@ def _next_merge(cloud: Cloud, used: int, large: int) -> tuple[int, int]:
 
 
 @compiled_minimum
-def _tell_small(
-    cloud: Cloud, used: int, first: int, second: int, point: Floats, size: float
-) -> tuple[float, int]:
-    """Let small groups know that `second` is now part of `first`; returns its cheapest of them."""
-    cheapest = np.inf
-    partner = -1
+def _tell_small(cloud: Cloud, used: int, first: int, second: int, point: Floats, size: float) -> None:
+    """Let small groups know that `second` is now part of `first`, with this centroid and size."""
     buffer = np.empty(CHUNK)
     for start in range(0, used, CHUNK):
         chunk = buffer[: min(CHUNK, used - start)]
-        squared_distances(cloud.small, start, point, chunk)
+        _costs(cloud.small, cloud.small_size, start, point, size, chunk)
+        known = cloud.cost[start : start + chunk.size]
+        partner = cloud.partner[start : start + chunk.size]
+        concerned = 0  # most chunks have none, which a loop in SIMD lanes finds out
         for i in range(chunk.size):
-            chunk[i] *= ward_factor(size, cloud.small_size[start + i])
+            is_near = (chunk[i] <= known[i]) & (chunk[i] < np.inf)
+            concerned += is_near | (partner[i] == first) | (partner[i] == second)
+        if concerned == 0:
+            continue
         for i in range(chunk.size):
-            s = start + i
-            cost = chunk[i]
-            known = cloud.partner[s]
-            if cost < cheapest or (cost == cheapest and cloud.small_name[s] < partner):
-                cheapest = cost
-                partner = cloud.small_name[s]
-            if (known == first) | (known == second):
+            if (partner[i] == first) | (partner[i] == second):
                 # At no higher cost it stays the cheapest: others of that cost have later names.
-                cloud.partner[s] = first if cost <= cloud.cost[s] else -1
-                cloud.cost[s] = min(cost, cloud.cost[s])
-            elif cost < cloud.cost[s]:
-                cloud.partner[s] = first
-                cloud.cost[s] = cost
-            elif cost == cloud.cost[s] and first < known:
-                cloud.partner[s] = first
-    return cheapest, partner
+                partner[i] = first if chunk[i] <= known[i] else -1
+                known[i] = min(chunk[i], known[i])
+            elif chunk[i] < known[i]:
+                partner[i] = first
+                known[i] = chunk[i]
+            elif chunk[i] == known[i] and first < partner[i]:
+                partner[i] = first
 
 
 @compiled
@@ -203,15 +208,11 @@ def _merge(cloud: Cloud, first: int, second: int, k: int, used: int, large: int)
     for c in range(point.size):
         point[c] += (towards[c] - point[c]) * (added / size)
     cloud.parent[second] = first
-    cost, partner = _tell_small(cloud, used, first, second, point, size)
+    _tell_small(cloud, used, first, second, point, size)
     if place >= 0 and other >= 0 and size < k:
-        cost, partner = _cheapest(
-            cloud.large, cloud.large_name[:large], cloud.large_size, point, size, cost, partner
-        )
         cloud.small[:, place] = point
         cloud.small_size[place] = size
-        cloud.cost[place] = cost
-        cloud.partner[place] = partner
+        _find_merge(cloud, used, large, place)
         return large
     if place >= 0 and other >= 0:
         place = -1 - large
