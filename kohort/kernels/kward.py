@@ -17,17 +17,15 @@ import numpy as np
 import numpy.typing as npt
 
 from kohort.compiled import compiled
-from kohort.kernels.optimal import Starts
-from kohort.methods import Floats
+from kohort.methods import Floats, Labels
 
 Places = npt.NDArray[np.int32]
 
 
 class Line(NamedTuple):
-    """Neighbouring groups on an axis, from the first on; each ends where the next starts.
+    """Neighbouring groups on an axis; each ends where the next starts.
 
-    Costs fall from group to group, up to the last, as far as they are finite; where a merge is not
-    allowed its cost is infinite, and none is left to do before it.
+    The cost of the first is infinite: it merges with none before it. From there on costs fall.
     """
 
     start: Places
@@ -36,90 +34,100 @@ class Line(NamedTuple):
 
 
 @compiled
-def neighbour_starts(values: Floats, k: int) -> Starts:
-    """For every final group of sorted `values` (n,): its start, at the index of its end.
+def neighbour_groups(values: Floats, order: npt.NDArray[np.uint32], k: int) -> Labels:
+    """Labels 0..g-1 along the axis, given the sorted `values` (n,) and the records in that order.
 
     Of equal costs, the lowest position merges first.
     """
     n = values.size
     line = Line(np.empty(n, np.int32), np.empty(n), np.empty(n))
     ahead = Line(np.empty(n, np.int32), np.empty(n), np.empty(n))
-    starts = np.zeros(n + 1, np.int64)
+    begins = np.zeros(n, np.bool_)
     pending = [(0, n)]
     while len(pending) > 0:
         start, stop = pending.pop()
+        begins[start] = True
         if values[start] == values[stop - 1]:
             # All merges cost nothing: the first group takes all but the last k, time after time.
             while stop - start >= 2 * k:
-                starts[stop] = stop - k
                 stop -= k
-        if stop - start < 2 * k:
-            starts[stop] = start
-            continue
-        count = _merge_neighbours(line, ahead, values, start, stop, k)
-        for g in range(count - 1, -1, -1):
-            if stop - line.start[g] < 2 * k:
-                starts[stop] = line.start[g]
-            else:
-                pending.append((int(line.start[g]), stop))
-            stop = int(line.start[g])
-    return starts
+                begins[stop] = True
+        elif stop - start >= 2 * k:
+            _merge_neighbours(line, ahead, values, start, stop, k, begins, pending)
+    groups = np.empty(n, np.int32)
+    label = -1
+    for i in range(n):
+        label += begins[i]
+        groups[order[i]] = label
+    return groups
 
 
 @compiled
-def _merge_neighbours(line: Line, ahead: Line, values: Floats, start: int, stop: int, k: int) -> int:
-    """Merge until no allowed merge is left; returns the number of groups, which are in `line`.
+def _merge_neighbours(
+    line: Line,
+    ahead: Line,
+    values: Floats,
+    start: int,
+    stop: int,
+    k: int,
+    begins: npt.NDArray[np.bool_],
+    pending: list[tuple[int, int]],
+) -> None:
+    """Merge until no allowed merge is left; groups of 2k records or more are then pending.
 
-    At first the k lowest are a group, the k highest too, and every record between them its own.
-    `ahead` holds groups that were taken back from the line, the next one last.
+    At first the k lowest are a group, the k highest too, and every record between them its own. The
+    next group is the last of `ahead`, where groups of the line wait, else the next unread records.
     """
-    last = 0
-    line.start[0] = start
-    line.mean[0] = _mean(values, start, start + k)
-    line.cost[0] = np.inf
+    last = -1
     waiting = 0
-    unread = start + k
+    unread = start
     while True:
+        begin = unread
         if waiting > 0:
             begin = int(ahead.start[waiting - 1])
-            mean = ahead.mean[waiting - 1]
             end = unread if waiting == 1 else int(ahead.start[waiting - 2])
-        else:
-            begin = unread
-            end = begin + 1 if begin < stop - k else stop
-            mean = _mean(values, begin, end) if begin < stop else 0.0
-        cost = _cost(line, last, begin, mean, end, k) if begin < stop else np.inf
-        if line.cost[last] < np.inf and line.cost[last] <= cost:
-            if line.cost[last - 1] <= line.cost[last]:
-                last, waiting = _take_back(line, ahead, last, waiting)
-                continue
-            share = float(begin - line.start[last]) / float(begin - line.start[last - 1])
-            line.mean[last - 1] += (line.mean[last] - line.mean[last - 1]) * share
-            last -= 1
-            if last > 0:
-                here = int(line.start[last])
-                line.cost[last] = _cost(line, last - 1, here, line.mean[last], begin, k)
-                if line.cost[last] == np.inf and line.cost[last - 1] < np.inf:
-                    last, waiting = _take_back(line, ahead, last, waiting)
-        elif begin == stop:
-            return last + 1
-        else:
-            last += 1
-            line.start[last] = begin
-            line.mean[last] = mean
-            line.cost[last] = cost
-            if waiting > 0:
-                waiting -= 1
-            else:
-                unread = end
+            mean = ahead.mean[waiting - 1]
+        elif begin < stop:
+            end = begin + (k if begin == start or begin == stop - k else 1)
+            mean = _mean(values, begin, end)
+        cost = np.inf
+        if last >= 0 and begin < stop:
+            cost = _cost(line, last, begin, mean, end, k)
+        if last > 0 and line.cost[last] <= cost:
+            last, waiting = _merge_last(line, ahead, last, waiting, begin, k)
+            continue
+        if last == 0 and cost == np.inf:  # nothing merges over this border, and all before it is done
+            last = -1
+            begins[line.start[0]] = True
+            if begin - line.start[0] >= 2 * k:
+                pending.append((int(line.start[0]), begin))
+        if begin == stop:
+            return
+        last += 1
+        line.start[last] = begin
+        line.mean[last] = mean
+        line.cost[last] = cost
+        waiting = max(waiting - 1, 0)
+        unread = max(unread, end)
 
 
 @compiled
-def _take_back(line: Line, ahead: Line, last: int, waiting: int) -> tuple[int, int]:
-    """Let the last group of the line wait, so that the one before it is the last."""
-    ahead.start[waiting] = line.start[last]
-    ahead.mean[waiting] = line.mean[last]
-    return last - 1, waiting + 1
+def _merge_last(line: Line, ahead: Line, last: int, waiting: int, stop: int, k: int) -> tuple[int, int]:
+    """Merge the last two groups of the line, which ends at `stop`; returns its last, and waiting.
+
+    If the merge before them is now the cheaper one, the new group waits until that is done.
+    """
+    share = float(stop - line.start[last]) / float(stop - line.start[last - 1])
+    line.mean[last - 1] += (line.mean[last] - line.mean[last - 1]) * share
+    last -= 1
+    if last > 0:
+        begin = int(line.start[last])
+        line.cost[last] = _cost(line, last - 1, begin, line.mean[last], stop, k)
+        if line.cost[last - 1] <= line.cost[last]:
+            ahead.start[waiting] = begin
+            ahead.mean[waiting] = line.mean[last]
+            return last - 1, waiting + 1
+    return last, waiting
 
 
 @compiled

@@ -62,9 +62,8 @@ class Kward:
         Of equal costs, the lowest position on the axis; in space, the two groups whose first records
         come first in the file (the earlier group decides, then the other).
         """
-        from kohort.kernels.kward import neighbour_starts
+        from kohort.kernels.kward import neighbour_groups
         from kohort.kernels.kward_space import space_groups
-        from kohort.kernels.optimal import label_contiguous
         from kohort.kernels.sorting import stable_order
 
         check_size(len(x), k)
@@ -74,7 +73,7 @@ class Kward:
             raise PlanError("partition 'kward' needs an axis; choose a projection or start='md'")
         order, ordered = stable_order(axis)
         if self.cost == "axis":
-            return label_contiguous(neighbour_starts(ordered, k), order)
+            return neighbour_groups(ordered, order, k)
         rank = np.empty_like(order)
         rank[order] = np.arange(order.size, dtype=order.dtype)
         return space_groups(np.asfortranarray(x), rank, k)
