@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from kohort.partitioning.base import Partitioner
 from kohort.partitioning.fixed import Fixed
+from kohort.partitioning.kward import Kward
+from kohort.partitioning.maximum_distance import Md
 from kohort.partitioning.optimal import Optimal
 
-PARTITIONERS: tuple[type[Partitioner], ...] = (Fixed, Optimal)
+PARTITIONERS: tuple[type[Partitioner], ...] = (Fixed, Optimal, Kward, Md)
 
-__all__ = ["PARTITIONERS", "Fixed", "Optimal", "Partitioner"]
+__all__ = ["PARTITIONERS", "Fixed", "Kward", "Md", "Optimal", "Partitioner"]

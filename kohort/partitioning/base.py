@@ -6,7 +6,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from kohort.errors import WaveError
+from kohort.errors import PlanError, WaveError
 from kohort.methods import Floats, Labels, check_whole
 
 
@@ -15,8 +15,11 @@ class Partitioner(Protocol):
 
     paper: ClassVar[str]
     """Where it is from."""
-    needs_axis: ClassVar[bool]
-    """Whether records are ordered on an axis first, by a projection."""
+
+    @property
+    def needs_axis(self) -> bool:
+        """Whether records are ordered on an axis first, by a projection."""
+        ...
 
     @property
     def method(self) -> str:
@@ -45,3 +48,9 @@ def check_size(n: int, k: int) -> None:
     check_whole("k", k, minimum=2)
     if n < k:
         raise WaveError(f"the wave has {n} records but k = {k}; lower k or add records")
+
+
+def refuse_axis(method: str, axis: Floats | None) -> None:
+    """Refuse an axis that a method in space would ignore."""
+    if axis is not None:
+        raise PlanError(f"axis has no effect: partition {method!r} works in space; leave it out")

@@ -14,13 +14,17 @@ from kohort.blocking import Blocker, Consecutive
 from kohort.centroids import Mean
 from kohort.evaluation import min_anonymity
 from kohort.methods import Floats, Labels, method_name
-from kohort.partitioning import PARTITIONERS, Fixed, Optimal, Partitioner
+from kohort.partitioning import PARTITIONERS, Fixed, Kward, Md, Optimal, Partitioner
 
 EXAMPLES: tuple[Partitioner, ...] = (
     Fixed(),
     Fixed(order="descending"),
     Optimal(),
     Optimal(cost="block"),
+    Md(),
+    Kward(),
+    Kward(cost="block"),
+    Kward(cost="block", start="md"),
 )
 
 every_partitioner = pytest.mark.parametrize("method", EXAMPLES, ids=repr)
