@@ -22,6 +22,15 @@ Rows = npt.NDArray[np.int64]
 LEAF = 16  # records of a leaf at most; their distances are computed in SIMD lanes
 
 
+class Near(NamedTuple):
+    """The nearest records found so far, by distance and then row; an open place has inf and n."""
+
+    distances: Floats
+    """Squared distances."""
+    rows: Rows
+    """Rows in the file."""
+
+
 class Tree(NamedTuple):
     """A complete binary tree: node i has the children 2i + 1 and 2i + 2, leaves come last."""
 
@@ -45,10 +54,13 @@ class Tree(NamedTuple):
     """Their bounds."""
     distances: Floats
     """Distances of a leaf's lanes (LEAF,)."""
+    visits: Rows
+    """Leaves that searches have visited so far (1,)."""
 
 
 @compiled
-def _precedes(value: float, row: int, other_value: float, other_row: int) -> bool:
+def precedes(value: float, row: int, other_value: float, other_row: int) -> bool:
+    """Whether a record comes before another: the lesser value, of equal ones the first in the file."""
     return value < other_value or (value == other_value and row < other_row)
 
 
@@ -59,18 +71,18 @@ def _select(values: Floats, rows: Rows, start: int, stop: int, middle: int) -> N
     right = stop - 1
     while left < right:
         a, b, c = left, (left + right) // 2, right
-        if _precedes(values[b], rows[b], values[a], rows[a]):
+        if precedes(values[b], rows[b], values[a], rows[a]):
             a, b = b, a
-        if _precedes(values[c], rows[c], values[b], rows[b]):
-            b = a if _precedes(values[c], rows[c], values[a], rows[a]) else c
+        if precedes(values[c], rows[c], values[b], rows[b]):
+            b = a if precedes(values[c], rows[c], values[a], rows[a]) else c
         pivot = values[b]
         pivot_row = rows[b]
         i = left
         j = right
         while i <= j:
-            while _precedes(values[i], rows[i], pivot, pivot_row):
+            while precedes(values[i], rows[i], pivot, pivot_row):
                 i += 1
-            while _precedes(pivot, pivot_row, values[j], rows[j]):
+            while precedes(pivot, pivot_row, values[j], rows[j]):
                 j -= 1
             if i <= j:
                 values[i], values[j] = values[j], values[i]
@@ -150,6 +162,7 @@ def plant(x: Floats) -> Tree:
         np.empty(levels + 2, np.int64),
         np.empty(levels + 2),
         np.empty(LEAF),
+        np.zeros(1, np.int64),
     )
     for leaf in range(leaves):
         tree.sizes[leaf] = starts[leaf + 1] - starts[leaf]
@@ -190,7 +203,7 @@ def _tighten(tree: Tree, node: int) -> bool:
     a = 2 * node + 1
     b = a + 1
     first = min(tree.first[a], tree.first[b])
-    changed = first != tree.first[node]
+    changed = bool(first != tree.first[node])
     tree.first[node] = first
     for j in range(tree.low.shape[1]):
         low = min(tree.low[a, j], tree.low[b, j])
@@ -251,6 +264,7 @@ def _greatest_distance(tree: Tree, node: int, point: Floats) -> float:
 @compiled
 def _measure_leaf(tree: Tree, leaf: int, point: Floats) -> None:
     """Squared distances of a leaf's lanes, the attributes added from first to last."""
+    tree.visits[0] += 1
     distances = tree.distances
     points = tree.points[leaf]
     for lane in range(LEAF):
@@ -262,24 +276,30 @@ def _measure_leaf(tree: Tree, leaf: int, point: Floats) -> None:
 
 
 @compiled
-def offer(distances: Floats, rows: Rows, distance: float, row: int) -> None:
-    """Let a record that precedes the last one into a list sorted by distance and row."""
-    i = rows.size - 1
-    while i > 0 and _precedes(distance, row, distances[i - 1], rows[i - 1]):
-        distances[i] = distances[i - 1]
-        rows[i] = rows[i - 1]
-        i -= 1
-    distances[i] = distance
-    rows[i] = row
+def open_up(near: Near, n: int) -> None:
+    """Clear the list."""
+    for i in range(near.rows.size):
+        near.distances[i] = np.inf
+        near.rows[i] = n
 
 
 @compiled
-def find_nearest(tree: Tree, point: Floats, distances: Floats, rows: Rows) -> None:
-    """Fill a list with the nearest records; what it holds already has to be beaten.
+def offer(near: Near, distance: float, row: int) -> None:
+    """Let in a record that precedes the last one of the list."""
+    i = near.rows.size - 1
+    while i > 0 and precedes(distance, row, near.distances[i - 1], near.rows[i - 1]):
+        near.distances[i] = near.distances[i - 1]
+        near.rows[i] = near.rows[i - 1]
+        i -= 1
+    near.distances[i] = distance
+    near.rows[i] = row
 
-    An open place in the list has distance inf and row n.
-    """
+
+@compiled
+def find_nearest(tree: Tree, point: Floats, near: Near) -> None:
+    """Fill the list with the nearest records; what it holds already has to be beaten."""
     inner = tree.sizes.size - 1
+    distances, rows = near.distances, near.rows
     last = rows.size - 1
     height = 1
     tree.stack[0] = 0
@@ -287,7 +307,7 @@ def find_nearest(tree: Tree, point: Floats, distances: Floats, rows: Rows) -> No
     while height > 0:
         height -= 1
         node = tree.stack[height]
-        if not _precedes(tree.stack_bounds[height], tree.first[node], distances[last], rows[last]):
+        if not precedes(tree.stack_bounds[height], tree.first[node], distances[last], rows[last]):
             continue
         if node >= inner:
             leaf = node - inner
@@ -295,20 +315,30 @@ def find_nearest(tree: Tree, point: Floats, distances: Floats, rows: Rows) -> No
             for lane in range(tree.sizes[leaf]):
                 distance = tree.distances[lane]
                 row = tree.rows[leaf, lane]
-                if _precedes(distance, row, distances[last], rows[last]):
-                    offer(distances, rows, distance, row)
+                if precedes(distance, row, distances[last], rows[last]):
+                    offer(near, distance, row)
             continue
-        near, far = 2 * node + 1, 2 * node + 2
-        near_bound = _least_distance(tree, near, point)
-        far_bound = _least_distance(tree, far, point)
-        if far_bound < near_bound:
-            near, far = far, near
-            near_bound, far_bound = far_bound, near_bound
-        tree.stack[height] = far
-        tree.stack_bounds[height] = far_bound
-        tree.stack[height + 1] = near
-        tree.stack_bounds[height + 1] = near_bound
+        closer, other = 2 * node + 1, 2 * node + 2
+        closer_bound = _least_distance(tree, closer, point)
+        other_bound = _least_distance(tree, other, point)
+        if other_bound < closer_bound:
+            closer, other = other, closer
+            closer_bound, other_bound = other_bound, closer_bound
+        tree.stack[height] = other
+        tree.stack_bounds[height] = other_bound
+        tree.stack[height + 1] = closer
+        tree.stack_bounds[height + 1] = closer_bound
         height += 2
+
+
+@compiled
+def take_nearest(tree: Tree, x: Floats, seed: int, near: Near) -> None:
+    """Take out the seed, a row of `x`, and the records nearest to it, which fill the list."""
+    take_out(tree, seed)
+    open_up(near, x.shape[0])
+    find_nearest(tree, x[seed], near)
+    for row in near.rows:
+        take_out(tree, row)
 
 
 @compiled
@@ -324,13 +354,13 @@ def find_farthest(tree: Tree, point: Floats) -> int:
         height -= 1
         node = tree.stack[height]
         # Signs are turned: the farther one precedes.
-        if not _precedes(-tree.stack_bounds[height], tree.first[node], -best, best_row):
+        if not precedes(-tree.stack_bounds[height], tree.first[node], -best, best_row):
             continue
         if node >= inner:
             leaf = node - inner
             _measure_leaf(tree, leaf, point)
             for lane in range(tree.sizes[leaf]):
-                if _precedes(-tree.distances[lane], tree.rows[leaf, lane], -best, best_row):
+                if precedes(-tree.distances[lane], tree.rows[leaf, lane], -best, best_row):
                     best = tree.distances[lane]
                     best_row = tree.rows[leaf, lane]
             continue

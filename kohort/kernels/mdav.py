@@ -1,8 +1,8 @@
-"""MDAV (maximum distance to average vector) by a kd-tree and by brute force, and V-MDAV.
+"""MDAV (maximum distance to average vector): searches in a kd-tree, or by passes over all records.
 
-Both ways of MDAV give the same labels: they share the centroid and the search for the record farthest
-from it, and they compute every distance alike (see `kdtree`). `x` is (n, p) C-ordered here: a record
-is one query.
+Both ways give the same labels: they share the centroid and the search for the record farthest from
+it (see `rim`), and they compute every distance alike (see `kdtree`). `x` is (n, p) C-ordered here: a
+record is one query.
 """
 
 from __future__ import annotations
@@ -13,259 +13,27 @@ import numpy as np
 import numpy.typing as npt
 
 from kohort.compiled import compiled, compiled_minimum
-from kohort.kernels.grouping import identical_rows, members_by_group
-from kohort.kernels.kdtree import Rows, find_farthest, find_nearest, offer, plant, take_out
+from kohort.kernels.kdtree import (
+    LEAF,
+    Near,
+    Rows,
+    find_farthest,
+    offer,
+    open_up,
+    plant,
+    precedes,
+    take_nearest,
+)
+from kohort.kernels.rim import add_record, farthest_from_centroid, rim_of, sum_of_all
 from kohort.methods import Floats, Labels
 
-CHUNK = 256  # records whose distances stay in the first-level cache in a brute-force pass
-SLACK = 1e-10  # of lengths: far above what rounding takes from them, far below what it costs in time
-
-
-@compiled
-def _squared_distance(a: Floats, b: Floats) -> float:
-    total = 0.0
-    for j in range(a.size):
-        d = a[j] - b[j]
-        total += d * d
-    return total
-
-
-# The centroid of the records that remain -------------------------------------------------------------
-
-
-@compiled
-def _add(total: Floats, record: Floats, sign: float) -> None:
-    """Add a record to a running sum (2, p), or take it away: high and low part of twice 53 bits.
-
-    The low part takes up what rounding loses (Knuth's two-sum), so that the sum after n steps is off
-    by less than n * 2^-104 of the largest sum on the way: its high part is the sum of the remaining
-    records, correctly rounded, as if it were computed anew.
-    """
-    for j in range(record.size):
-        value = sign * record[j]
-        high = total[0, j]
-        rounded = high + value
-        part = rounded - high
-        low = total[1, j] + ((high - (rounded - part)) + (value - part))
-        total[0, j] = rounded + low
-        total[1, j] = low - (total[0, j] - rounded)
-
-
-@compiled
-def _sum_of_all(x: Floats) -> Floats:
-    total = np.zeros((2, x.shape[1]))
-    for i in range(x.shape[0]):
-        _add(total, x[i], 1.0)
-    return total
-
-
-# The record farthest from a centroid that moves ------------------------------------------------------
-
-
-class Rim(NamedTuple):
-    """Distinct records in a heap by an upper bound of their distance from the moving centroid.
-
-    When the centroid has travelled a length l since a distance d was measured, the distance is d + l
-    at most. Each round thus measures only the few records whose bound reaches the farthest one.
-    Identical records are one entry, or else ties would be measured all over again in every round.
-    """
-
-    members: Rows
-    """Rows, those of identical records together, in file order."""
-    heads: Rows
-    """Position in `members` of each distinct record's first row that is not taken."""
-    stops: Rows
-    """Position in `members` past its last row."""
-    bounds: Floats
-    """Distance when measured less the length travelled until then, by distinct record."""
-    heap: Rows
-    """Distinct records, the greatest bound on top."""
-    size: Rows
-    """Number of entries in the heap (1,)."""
-    held: Rows
-    """Entries measured in this round."""
-    centroid: Floats
-    """The centroid of the last round (p,)."""
-    travelled: Floats
-    """The length of its way (1,)."""
-
-
-@compiled
-def _sift_down(heap: Rows, bounds: Floats, size: int, place: int) -> None:
-    entry = heap[place]
-    while True:
-        child = 2 * place + 1
-        if child >= size:
-            break
-        if child + 1 < size and bounds[heap[child + 1]] > bounds[heap[child]]:
-            child += 1
-        if bounds[heap[child]] <= bounds[entry]:
-            break
-        heap[place] = heap[child]
-        place = child
-    heap[place] = entry
-
-
-@compiled
-def _push(rim: Rim, entry: int) -> None:
-    heap, bounds = rim.heap, rim.bounds
-    place = rim.size[0]
-    rim.size[0] += 1
-    while place > 0 and bounds[heap[(place - 1) // 2]] < bounds[entry]:
-        heap[place] = heap[(place - 1) // 2]
-        place = (place - 1) // 2
-    heap[place] = entry
-
-
-@compiled
-def _pop(rim: Rim) -> int:
-    entry = rim.heap[0]
-    rim.size[0] -= 1
-    rim.heap[0] = rim.heap[rim.size[0]]
-    _sift_down(rim.heap, rim.bounds, rim.size[0], 0)
-    return entry
-
-
-@compiled
-def _measure_all(rim: Rim, x: Floats, groups: Labels, centroid: Floats) -> None:
-    """Start anew: measure every distinct record that is left and build the heap."""
-    rim.travelled[0] = 0.0
-    size = 0
-    for entry in range(rim.heads.size):
-        if _head(rim, entry, groups) >= 0:
-            record = x[rim.members[rim.heads[entry]]]
-            rim.bounds[entry] = np.sqrt(_squared_distance(record, centroid))
-            rim.heap[size] = entry
-            size += 1
-    rim.size[0] = size
-    for place in range(size // 2 - 1, -1, -1):
-        _sift_down(rim.heap, rim.bounds, size, place)
-
-
-@compiled
-def _head(rim: Rim, entry: int, groups: Labels) -> int:
-    """First row of a distinct record that is not taken, -1 if all are."""
-    while rim.heads[entry] < rim.stops[entry]:
-        row = rim.members[rim.heads[entry]]
-        if groups[row] < 0:
-            return row
-        rim.heads[entry] += 1
-    return -1
-
-
-@compiled
-def _rim_of(x: Floats, codes: npt.NDArray[np.uint64], groups: Labels, total: Floats) -> Rim:
-    classes, sizes = identical_rows(codes)
-    members, starts = members_by_group(classes, sizes.size)
-    rim = Rim(
-        members,
-        starts[:-1].copy(),
-        starts[1:].copy(),
-        np.empty(sizes.size),
-        np.empty(sizes.size, np.int64),
-        np.zeros(1, np.int64),
-        np.empty(sizes.size, np.int64),
-        total[0] / x.shape[0],
-        np.zeros(1),
-    )
-    _measure_all(rim, x, groups, rim.centroid)
-    return rim
-
-
-@compiled
-def _farthest_from_centroid(rim: Rim, x: Floats, groups: Labels, total: Floats, left: int) -> int:
-    """Row of the record farthest from the centroid of the `left` records that remain."""
-    centroid = total[0] / left
-    way = np.sqrt(_squared_distance(centroid, rim.centroid))
-    rim.centroid[:] = centroid
-    rim.travelled[0] += way
-    held = 0
-    best = -1.0
-    best_row = x.shape[0]
-    reach = -1.0
-    while rim.size[0] > 0:
-        travelled = rim.travelled[0]
-        if rim.bounds[rim.heap[0]] + travelled < reach - SLACK * (reach + travelled):
-            break
-        entry = _pop(rim)
-        row = _head(rim, entry, groups)
-        if row < 0:
-            continue
-        distance = _squared_distance(x[row], centroid)
-        if distance > best or (distance == best and row < best_row):
-            best = distance
-            best_row = row
-            reach = np.sqrt(best)
-        rim.bounds[entry] = np.sqrt(distance) - travelled
-        rim.held[held] = entry
-        held += 1
-    # Bounds that have become loose all over cost more than a fresh start.
-    if held > 64 and 8 * held > rim.size[0]:
-        _measure_all(rim, x, groups, centroid)
-    else:
-        for i in range(held):
-            _push(rim, rim.held[i])
-    return best_row
-
-
-# MDAV by a kd-tree -----------------------------------------------------------------------------------
-
-
-@compiled
-def mdav_tree(x: Floats, codes: npt.NDArray[np.uint64], k: int) -> Labels:
-    """Labels of MDAV, in the order in which the groups are made. `codes` are the bits of `x`."""
-    n = x.shape[0]
-    groups = np.full(n, -1, np.int32)
-    total = _sum_of_all(x)
-    rim = _rim_of(x, codes, groups, total)
-    tree = plant(x)
-    distances = np.empty(k - 1)
-    rows = np.empty(k - 1, np.int64)
-    left = n
-    count = 0
-    while left >= 2 * k:
-        seed = _farthest_from_centroid(rim, x, groups, total, left)
-        pair = left >= 3 * k
-        for turn in range(2 if pair else 1):
-            if turn == 1:
-                seed = find_farthest(tree, x[seed])
-            take_out(tree, seed)
-            distances[:] = np.inf
-            rows[:] = n
-            find_nearest(tree, x[seed], distances, rows)
-            for row in rows:
-                take_out(tree, row)
-            _close_group(x, seed, rows, count, groups, total)
-            count += 1
-            left -= k
-    _label_rest(groups, count)
-    return groups
-
-
-@compiled
-def _close_group(
-    x: Floats, seed: int, rows: Rows, label: int, groups: Labels, total: Floats
-) -> None:
-    """Label a group and take its records out of the sum, the seed first, then from near to far."""
-    groups[seed] = label
-    _add(total, x[seed], -1.0)
-    for row in rows:
-        groups[row] = label
-        _add(total, x[row], -1.0)
-
-
-@compiled
-def _label_rest(groups: Labels, label: int) -> None:
-    for i in range(groups.size):
-        if groups[i] < 0:
-            groups[i] = label
-
-
-# MDAV by brute force ---------------------------------------------------------------------------------
+CHUNK = 256  # records whose distances stay in the first-level cache in a pass
+TRIAL = 32  # searches between two verdicts on the tree
+PATIENCE = 0.2  # share of the records beyond which a pass over all of them is faster than the tree
 
 
 class Table(NamedTuple):
-    """The remaining records side by side, column by column: a removed one gives its place to the last."""
+    """The remaining records, column by column without gaps: the last one takes a removed one's place."""
 
     columns: Floats
     """(p, n) C-ordered."""
@@ -278,6 +46,22 @@ class Table(NamedTuple):
 
 
 @compiled
+def _tabulate(x: Floats, groups: Labels, left: int) -> Table:
+    """The table of the `left` records without a label."""
+    n, p = x.shape
+    table = Table(np.empty((p, left)), np.empty(left, np.int64), np.empty(n, np.int64), np.empty(CHUNK))
+    place = 0
+    for row in range(n if left > 0 else 0):
+        if groups[row] < 0:
+            table.rows[place] = row
+            table.places[row] = place
+            for j in range(p):
+                table.columns[j, place] = x[row, j]
+            place += 1
+    return table
+
+
+@compiled
 def _remove(table: Table, row: int, left: int) -> None:
     """Take a row out of a table of `left` records."""
     place = table.places[row]
@@ -287,6 +71,7 @@ def _remove(table: Table, row: int, left: int) -> None:
     moved = table.rows[last]
     table.rows[place] = moved
     table.places[moved] = place
+    table.places[row] = last
 
 
 @compiled
@@ -328,13 +113,13 @@ def _extremes(distances: Floats) -> tuple[float, float]:
 
 
 @compiled
-def _scan(table: Table, left: int, point: Floats, distances: Floats, rows: Rows) -> int:
+def _scan(table: Table, left: int, point: Floats, near: Near) -> int:
     """Fill the list with the nearest of `left` records and return the farthest row, in one pass."""
-    last = rows.size - 1
-    distances[:] = np.inf
-    rows[:] = table.rows.size
+    n = table.places.size
+    open_up(near, n)
+    reach = np.inf if near.rows.size > 0 else -1.0
     farthest = -1.0
-    farthest_row = table.rows.size
+    farthest_row = n
     for start in range(0, left, CHUNK):
         stop = min(start + CHUNK, left)
         _measure_chunk(table, start, stop, point)
@@ -343,44 +128,82 @@ def _scan(table: Table, left: int, point: Floats, distances: Floats, rows: Rows)
         if greatest >= farthest:
             for i in range(chunk.size):
                 row = table.rows[start + i]
-                if chunk[i] > farthest or (chunk[i] == farthest and row < farthest_row):
+                if precedes(-chunk[i], row, -farthest, farthest_row):
                     farthest = chunk[i]
                     farthest_row = row
-        if least <= distances[last]:
+        if least <= reach:
             for i in range(chunk.size):
                 row = table.rows[start + i]
-                if chunk[i] < distances[last] or (chunk[i] == distances[last] and row < rows[last]):
-                    offer(distances, rows, chunk[i], row)
+                if precedes(chunk[i], row, near.distances[-1], near.rows[-1]):
+                    offer(near, chunk[i], row)
+            reach = near.distances[-1]
     return farthest_row
 
 
 @compiled
-def mdav_brute(x: Floats, codes: npt.NDArray[np.uint64], k: int) -> Labels:
-    """Labels of MDAV, those of `mdav_tree`, by passes over all records that remain."""
+def _take_nearest_by_pass(table: Table, x: Floats, seed: int, near: Near, left: int) -> int:
+    """Take the seed and its nearest out of a table of `left` records; the farthest of the rest."""
+    size = near.rows.size
+    _remove(table, seed, left)
+    farthest = _scan(table, left - 1, x[seed], near)
+    for i in range(size):
+        _remove(table, near.rows[i], left - 1 - i)
+    if table.places[farthest] >= left - 1 - size:  # all were equally far: look among the rest
+        nobody = Near(np.empty(0), np.empty(0, np.int64))
+        farthest = _scan(table, left - 1 - size, x[seed], nobody)
+    return farthest
+
+
+@compiled
+def _close_group(x: Floats, seed: int, rows: Rows, label: int, groups: Labels, total: Floats) -> None:
+    """Label a group and take its records out of the sum, the seed first, then from near to far."""
+    groups[seed] = label
+    add_record(total, x[seed], -1.0)
+    for row in rows:
+        groups[row] = label
+        add_record(total, x[row], -1.0)
+
+
+@compiled
+def mdav_groups(x: Floats, codes: npt.NDArray[np.uint64], k: int, patience: float) -> Labels:
+    """Labels of MDAV, in the order in which the groups are made. `codes` are the bits of `x`.
+
+    Searches go to a kd-tree as long as they visit less than a share `patience` of the records, and
+    then to passes over all records: 0 is brute force from the start, 1 or more the tree throughout.
+    Labels are the same, whatever the patience.
+    """
     n = x.shape[0]
     groups = np.full(n, -1, np.int32)
-    total = _sum_of_all(x)
-    rim = _rim_of(x, codes, groups, total)
-    table = Table(x.T.copy(), np.arange(n), np.arange(n), np.empty(CHUNK))
-    distances = np.empty(k - 1)
-    rows = np.empty(k - 1, np.int64)
+    total = sum_of_all(x)
+    rim = rim_of(x, codes, groups, total)
+    tree = plant(x)
+    table = _tabulate(x, groups, 0)
+    near = Near(np.empty(k - 1), np.empty(k - 1, np.int64))
+    by_tree = True
+    passed = 0  # records that brute force would have looked at since the last verdict
+    opposite = n
     left = n
     count = 0
-    opposite = n
     while left >= 2 * k:
-        seed = _farthest_from_centroid(rim, x, groups, total, left)
-        pair = left >= 3 * k
-        for turn in range(2 if pair else 1):
-            if turn == 1:
-                if groups[opposite] >= 0:  # all others were equally far: look among the rest
-                    opposite = _scan(table, left, x[seed], distances, rows)
-                seed = opposite
-            _remove(table, seed, left)
-            opposite = _scan(table, left - 1, x[seed], distances, rows)
-            for i in range(k - 1):
-                _remove(table, rows[i], left - 1 - i)
-            _close_group(x, seed, rows, count, groups, total)
+        if by_tree and (passed >= TRIAL * left or patience == 0.0):
+            by_tree = tree.visits[0] * LEAF < patience * passed
+            tree.visits[0] = 0
+            passed = 0
+            if not by_tree:
+                table = _tabulate(x, groups, left)
+        seed = farthest_from_centroid(rim, x, groups, total, left)
+        for turn in range(2 if left >= 3 * k else 1):
+            if by_tree:
+                seed = find_farthest(tree, x[seed]) if turn == 1 else seed
+                take_nearest(tree, x, seed, near)
+                passed += left
+            else:
+                seed = opposite if turn == 1 else seed
+                opposite = _take_nearest_by_pass(table, x, seed, near, left)
+            _close_group(x, seed, near.rows, count, groups, total)
             count += 1
             left -= k
-    _label_rest(groups, count)
+    for row in range(n):
+        if groups[row] < 0:
+            groups[row] = count
     return groups
