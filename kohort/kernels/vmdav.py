@@ -45,7 +45,7 @@ class Frontier(NamedTuple):
 
 
 @compiled
-def _outermost_first(x: Floats) -> npt.NDArray[np.uint32]:
+def _outermost_first(x: Floats) -> Rows:
     """Rows by their distance from the centroid of the whole file, the farthest first."""
     n = x.shape[0]
     centroid = sum_of_all(x)[0] / n
@@ -53,7 +53,7 @@ def _outermost_first(x: Floats) -> npt.NDArray[np.uint32]:
     for i in range(n):
         nearness[i] = -distance_between(x[i], centroid)
     order, _ = stable_order(nearness)
-    return order
+    return order.astype(np.int64)
 
 
 @compiled
@@ -126,7 +126,7 @@ def vmdav_groups(x: Floats, k: int, gamma: float) -> tuple[Labels, int]:
     while left >= k:
         while groups[order[place]] >= 0:
             place += 1
-        seed = int(order[place])
+        seed = order[place]
         take_nearest(tree, x, seed, near)
         frontier.members[0] = seed
         frontier.members[1:k] = near.rows
