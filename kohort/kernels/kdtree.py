@@ -4,7 +4,8 @@ Distances are squared, taken from direct differences and added from the first at
 Rounding is monotone, so a bound from a box that adds in the same order is never on the wrong side of
 a record's distance: branches are cut without a margin, and what is found is what a loop over all
 records would find. Of equal distances the record that comes first in the file counts; each node
-knows its first record, so that ties are cut as well.
+knows its first record, so that ties are cut as well, and of two equally good branches the one with
+the earlier record is searched first.
 """
 
 from __future__ import annotations
@@ -321,7 +322,7 @@ def find_nearest(tree: Tree, point: Floats, near: Near) -> None:
         closer, other = 2 * node + 1, 2 * node + 2
         closer_bound = _least_distance(tree, closer, point)
         other_bound = _least_distance(tree, other, point)
-        if other_bound < closer_bound:
+        if precedes(other_bound, tree.first[other], closer_bound, tree.first[closer]):
             closer, other = other, closer
             closer_bound, other_bound = other_bound, closer_bound
         tree.stack[height] = other
@@ -367,7 +368,7 @@ def find_farthest(tree: Tree, point: Floats) -> int:
         near, far = 2 * node + 1, 2 * node + 2
         near_bound = _greatest_distance(tree, near, point)
         far_bound = _greatest_distance(tree, far, point)
-        if near_bound > far_bound:
+        if precedes(-near_bound, tree.first[near], -far_bound, tree.first[far]):
             near, far = far, near
             near_bound, far_bound = far_bound, near_bound
         tree.stack[height] = near
