@@ -333,13 +333,13 @@ def find_nearest(tree: Tree, point: Floats, near: Near) -> None:
 
 
 @compiled
-def take_nearest(tree: Tree, x: Floats, seed: int, near: Near) -> None:
-    """Take out the seed, a row of `x`, and the records nearest to it, which fill the list."""
+def take_nearest(tree: Tree, x: Floats, seed: int, near: Near, count: int) -> None:
+    """Fill the list with the records nearest to a row of `x`; take that row and `count` of them out."""
     take_out(tree, seed)
     open_up(near, x.shape[0])
     find_nearest(tree, x[seed], near)
-    for row in near.rows:
-        take_out(tree, row)
+    for i in range(count):
+        take_out(tree, near.rows[i])
 
 
 @compiled

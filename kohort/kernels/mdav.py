@@ -195,7 +195,7 @@ def mdav_groups(x: Floats, codes: npt.NDArray[np.uint64], k: int, patience: floa
         for turn in range(2 if left >= 3 * k else 1):
             if by_tree:
                 seed = find_farthest(tree, x[seed]) if turn == 1 else seed
-                take_nearest(tree, x, seed, near)
+                take_nearest(tree, x, seed, near, k - 1)
                 passed += left
             else:
                 seed = opposite if turn == 1 else seed

@@ -26,6 +26,9 @@ from kohort.kernels.rim import distance_between, sum_of_all
 from kohort.kernels.sorting import stable_order
 from kohort.methods import Floats, Labels
 
+SLACK = 1e-9  # of a squared length, far above what rounding takes from it
+TINY = 1e-300  # where squares underflow
+
 
 class Frontier(NamedTuple):
     """The members of a growing group, and what is known of the free record nearest to each.
@@ -60,9 +63,8 @@ def _outermost_first(x: Floats) -> Rows:
 def _nearest_to_any(
     tree: Tree, x: Floats, groups: Labels, frontier: Frontier, size: int, near: Near
 ) -> None:
-    """Fill a list of one place with the free record nearest to any of the first `size` members."""
+    """Let the free record nearest to any of the first `size` members into a list of one place."""
     distances, rows, exact = frontier.distances, frontier.rows, frontier.exact
-    open_up(near, x.shape[0])
     for i in range(size):
         exact[i] = exact[i] and groups[rows[i]] < 0
         if exact[i] and precedes(distances[i], rows[i], near.distances[0], near.rows[0]):
@@ -79,14 +81,39 @@ def _nearest_to_any(
 
 
 @compiled
+def _reach(gamma: float, widest: float, second: float) -> float:
+    """Squared distance beyond which no record can join a new group.
+
+    `widest` is the squared distance of the seed's farthest member, `second` that of the second of the
+    free records nearest to it. One of these two is not the candidate, so by the triangle inequality
+    d_out <= d_in + sqrt(widest) + sqrt(second), and d_in < gamma * d_out bounds d_in where gamma < 1.
+    Most groups do not grow, and this spares them most of the search.
+    """
+    if gamma >= 1.0:
+        return np.inf
+    reach: float = gamma / (1.0 - gamma) * (np.sqrt(widest) + np.sqrt(second))
+    return reach * reach * (1.0 + SLACK) + TINY
+
+
+@compiled
 def _extend(
-    tree: Tree, x: Floats, groups: Labels, label: int, gamma: float, frontier: Frontier, size: int
+    tree: Tree,
+    x: Floats,
+    groups: Labels,
+    label: int,
+    gamma: float,
+    frontier: Frontier,
+    size: int,
+    reach: float,
 ) -> int:
     """Let a group of `size` grow by the rule of gamma; its size in the end."""
     n = x.shape[0]
     near = Near(np.empty(1), np.empty(1, np.int64))
     pair = Near(np.empty(2), np.empty(2, np.int64))
     while size < frontier.members.size:
+        near.distances[0] = reach
+        near.rows[0] = n
+        reach = np.inf  # it holds for the group as it was made
         _nearest_to_any(tree, x, groups, frontier, size, near)
         candidate = near.rows[0]
         if candidate == n:
@@ -115,7 +142,7 @@ def vmdav_groups(x: Floats, k: int, gamma: float) -> tuple[Labels, int]:
     groups = np.full(n, -1, np.int32)
     order = _outermost_first(x)
     tree = plant(x)
-    near = Near(np.empty(k - 1), np.empty(k - 1, np.int64))
+    near = Near(np.empty(k + 1), np.empty(k + 1, np.int64))  # the group's and two beyond
     room = 2 * k - 1
     frontier = Frontier(
         np.empty(room, np.int64), np.empty(room), np.empty(room, np.int64), np.empty(room, np.bool_)
@@ -127,15 +154,19 @@ def vmdav_groups(x: Floats, k: int, gamma: float) -> tuple[Labels, int]:
         while groups[order[place]] >= 0:
             place += 1
         seed = order[place]
-        take_nearest(tree, x, seed, near)
+        take_nearest(tree, x, seed, near, k - 1)
         frontier.members[0] = seed
-        frontier.members[1:k] = near.rows
+        frontier.members[1:k] = near.rows[: k - 1]
         for i in range(k):
             groups[frontier.members[i]] = count
             frontier.distances[i] = -1.0
             frontier.rows[i] = n
             frontier.exact[i] = False
-        left -= _extend(tree, x, groups, count, gamma, frontier, k) if gamma > 0.0 else k
+        size = k
+        if gamma > 0.0:
+            reach = _reach(gamma, near.distances[k - 2], near.distances[k])
+            size = _extend(tree, x, groups, count, gamma, frontier, k, reach)
+        left -= size
         count += 1
     return groups, count
 

@@ -192,13 +192,13 @@ def test_mdav_with_ties(x, k):
 
 
 @settings(deadline=None, max_examples=150)
-@given(x=tied, k=st.integers(2, 4), gamma=st.sampled_from([0.0, 0.2, 1.0, 1.5, 10.0]))
+@given(x=tied, k=st.integers(2, 4), gamma=st.sampled_from([0.0, 0.2, 0.5, 0.9, 1.0, 1.5, 10.0]))
 def test_vmdav_with_ties(x, k, gamma):
     np.testing.assert_array_equal(Vmdav(gamma=gamma).partition(x, k=k), plain_vmdav(x, k, gamma))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("gamma", [0.0, 0.2, 1.1, 5.0])
+@pytest.mark.parametrize("gamma", [0.0, 0.2, 0.6, 0.95, 1.1, 5.0])
 def test_vmdav_is_the_plain_one(kind, gamma):
     for p in (1, 2, 4, 9, 14):
         for n, k in ((120, 3), (71, 5), (40, 2)):
@@ -211,7 +211,7 @@ def test_vmdav_is_the_plain_one(kind, gamma):
 def test_vmdav_where_groups_just_fit(k):
     for n in {m * k + d for m in (1, 2, 3) for d in (-1, 0, 1)} - {k - 1}:
         for kind in ("normal", "grid", "constant"):
-            for gamma in (0.2, 1.5):
+            for gamma in (0.2, 0.8, 1.5):
                 x = table(kind, n, 2, seed=n)
                 got = Vmdav(gamma=gamma).partition(x, k=k)
                 np.testing.assert_array_equal(got, plain_vmdav(x, k, gamma), f"{n} {kind}")
@@ -349,6 +349,6 @@ def test_both_are_the_plain_ones_on_reference_files(name):
     expected = plain_mdav(z, 3)
     for patience in PATIENCES:
         np.testing.assert_array_equal(mdav_by(patience, z, 3), expected)
-    for gamma in (0.2, 1.1):
+    for gamma in (0.2, 0.7, 1.1):
         got = Vmdav(gamma=gamma).partition(z, k=3)
         np.testing.assert_array_equal(got, plain_vmdav(z, 3, gamma))
