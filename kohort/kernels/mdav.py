@@ -30,10 +30,10 @@ from kohort.methods import Floats, Labels
 CHUNK = 256  # records whose distances stay in the first-level cache in a pass
 TRIAL = 32  # searches between two verdicts on the tree
 # The share of the records that a search may visit in the tree before a pass over all of them is faster.
-# The number of attributes alone does not tell: of 13, a kd-tree halves the time if they hang together
-# and triples it if they are independent. Measured on 3e3 and 3e4 records with 4 to 13 attributes
-# (normal, three factors, lognormal, answers from 1 to 5; k = 3 and 10), shares of 0.15 to 0.25 are
-# within a tenth of the better way or ahead of both.
+# The number of attributes alone does not tell: with 13, a kd-tree halves the time if they hang together
+# and takes three to five times as long if they are independent. Measured on 3e4 records with 4 to 13
+# attributes (normal, three factors, lognormal, answers from 1 to 5; k = 3 and 10), shares of 0.15 and
+# 0.25 both come within about a tenth of the better way or ahead of it.
 PATIENCE = 0.2
 
 
