@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-ALL = ("protect", "pipeline", "kward")
+ALL = ("protect", "pipeline", "mdav", "kward")
 
 
 def main() -> None:

@@ -6,8 +6,9 @@ from kohort.partitioning.base import Partitioner
 from kohort.partitioning.fixed import Fixed
 from kohort.partitioning.kward import Kward
 from kohort.partitioning.maximum_distance import Md
+from kohort.partitioning.mdav import Mdav, Vmdav
 from kohort.partitioning.optimal import Optimal
 
-PARTITIONERS: tuple[type[Partitioner], ...] = (Fixed, Optimal, Kward, Md)
+PARTITIONERS: tuple[type[Partitioner], ...] = (Fixed, Optimal, Mdav, Vmdav, Md, Kward)
 
-__all__ = ["PARTITIONERS", "Fixed", "Kward", "Md", "Optimal", "Partitioner"]
+__all__ = ["PARTITIONERS", "Fixed", "Kward", "Md", "Mdav", "Optimal", "Partitioner", "Vmdav"]

@@ -105,7 +105,7 @@ def test_a_method_is_a_frozen_dataclass_with_a_docstring(cls: type) -> None:
     assert cls.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert all(field.kw_only for field in dataclasses.fields(cls))
     assert "__dict__" not in dir(cls), "slots: a misspelt attribute cannot be set"
-    assert (cls.__doc__ or "").rstrip().endswith(".")
+    assert (cls.__doc__ or "").splitlines()[0].endswith("."), "the line that `kohort methods` prints"
 
 
 @pytest.mark.parametrize("stage", STAGES)

@@ -14,13 +14,16 @@ from kohort.blocking import Blocker, Consecutive
 from kohort.centroids import Mean
 from kohort.evaluation import min_anonymity
 from kohort.methods import Floats, Labels, method_name
-from kohort.partitioning import PARTITIONERS, Fixed, Kward, Md, Optimal, Partitioner
+from kohort.partitioning import PARTITIONERS, Fixed, Kward, Md, Mdav, Optimal, Partitioner, Vmdav
 
 EXAMPLES: tuple[Partitioner, ...] = (
     Fixed(),
     Fixed(order="descending"),
     Optimal(),
     Optimal(cost="block"),
+    Mdav(),
+    Vmdav(),
+    Vmdav(gamma=1.0),
     Md(),
     Kward(),
     Kward(cost="block"),
