@@ -1,0 +1,196 @@
+"""Agreement patterns of all pairs of records, counted without listing the pairs.
+
+The released records that agree with a record on an attribute are neighbours in that attribute's order.
+As bits, 64 records a word, the sets of several attributes are intersected and counted in one pass:
+n²·2^p/64 steps instead of n²·p, and memory for a few hundred sets only.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+from numba import types
+from numba.extending import intrinsic
+
+from kohort.compiled import compiled
+from kohort.methods import Floats
+
+Words = npt.NDArray[np.uint64]
+Ranks = npt.NDArray[np.int64]
+
+
+@intrinsic  # type: ignore[untyped-decorator]
+def _ones(typing_context, word):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
+    """Number of set bits of a word: one instruction."""
+    signature = types.uint64(types.uint64)
+
+    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa
+        return builder.ctpop(arguments[0])
+
+    return signature, generate
+
+
+@compiled
+def agreeing_ranks(z: Floats, released: Floats, tau: float) -> tuple[Ranks, Ranks]:
+    """Ranks from..to (exclusive) of the sorted `released` values within `tau` of every value of `z`."""
+    n = z.size
+    begins = np.empty(n, np.int64)
+    ends = np.empty(n, np.int64)
+    for i in range(n):
+        low = 0
+        high = released.size
+        while low < high:  # the first that is not too low
+            middle = (low + high) // 2
+            if released[middle] < z[i] and abs(z[i] - released[middle]) > tau:
+                low = middle + 1
+            else:
+                high = middle
+        begins[i] = low
+        high = released.size
+        while low < high:  # the first that is too high
+            middle = (low + high) // 2
+            if released[middle] > z[i] and abs(z[i] - released[middle]) > tau:
+                high = middle
+            else:
+                low = middle + 1
+        ends[i] = low
+    return begins, ends
+
+
+@compiled
+def prefix_sets(order: npt.NDArray[np.uint32], step: int) -> Words:
+    """The sets of the first 0, step, 2·step, ... records of an order, as bits."""
+    n = order.size
+    sets = np.zeros((n // step + 1, (n + 63) // 64), np.uint64)
+    for number in range(1, n // step + 1):
+        sets[number] = sets[number - 1]
+        for rank in range((number - 1) * step, number * step):
+            sets[number, order[rank] >> 6] |= np.uint64(1) << np.uint64(order[rank] & 63)
+    return sets
+
+
+@compiled
+def _ranks_as_set(
+    order: npt.NDArray[np.uint32], prefixes: Words, step: int, begin: int, end: int, out: Words
+) -> None:
+    """Write the set of the records with ranks begin..end: two prefixes, and the odd ranks flipped."""
+    left = prefixes[begin // step]
+    right = prefixes[end // step]
+    for word in range(out.size):
+        out[word] = left[word] ^ right[word]
+    for edge in (begin, end):
+        for rank in range(edge - edge % step, edge):
+            out[order[rank] >> 6] ^= np.uint64(1) << np.uint64(order[rank] & 63)
+
+
+@compiled
+def _split(
+    agreeing: Words, sets: Words, level: int, members: int, pattern: int, found: Ranks, size: int
+) -> int:
+    """Append the patterns (found[0]) in the set sets[level], and how often they occur (found[1]).
+
+    Bit a of a pattern says that attribute a agrees. `agreeing` (p, words) are the records that agree on
+    each attribute; the set at a level is one combination of the attributes before it, with `members`
+    records. Returns how many patterns have been appended.
+    """
+    p, words = agreeing.shape
+    agreed = np.uint64(0)
+    if level == p - 1:
+        for word in range(words):
+            agreed += _ones(sets[level, word] & agreeing[level, word])
+    else:
+        for word in range(words):
+            both = sets[level, word] & agreeing[level, word]
+            sets[level + 1, word] = both
+            agreed += _ones(both)
+    for agrees in (True, False):
+        share = np.int64(agreed) if agrees else members - np.int64(agreed)
+        if share == 0:
+            continue
+        longer = pattern | (1 << level) if agrees else pattern
+        if level == p - 1:
+            found[0, size] = longer
+            found[1, size] = share
+            size += 1
+            continue
+        if not agrees:
+            for word in range(words):
+                sets[level + 1, word] = sets[level, word] & ~agreeing[level, word]
+        size = _split(agreeing, sets, level + 1, share, longer, found, size)
+    return size
+
+
+@compiled
+def patterns_of(
+    i: int,
+    orders: npt.NDArray[np.uint32],
+    prefixes: Words,
+    step: int,
+    begins: Ranks,
+    ends: Ranks,
+    agreeing: Words,
+    sets: Words,
+    found: Ranks,
+) -> int:
+    """Write the patterns of record i with every released one; `agreeing` and `sets` are room for it."""
+    p, n = orders.shape
+    words = sets.shape[1]
+    for a in range(p):
+        _ranks_as_set(orders[a], prefixes[a], step, begins[a, i], ends[a, i], agreeing[a])
+    for word in range(words):
+        sets[0, word] = ~np.uint64(0)
+    if n % 64:
+        sets[0, words - 1] = (np.uint64(1) << np.uint64(n % 64)) - np.uint64(1)
+    return _split(agreeing, sets, 0, n, 0, found, 0)
+
+
+@compiled
+def count_patterns(
+    orders: npt.NDArray[np.uint32], prefixes: Words, step: int, begins: Ranks, ends: Ranks
+) -> Ranks:
+    """How many of the n² pairs have each of the 2^p patterns."""
+    p, n = orders.shape
+    agreeing = np.empty((p, prefixes.shape[2]), np.uint64)
+    sets = np.empty((p, prefixes.shape[2]), np.uint64)
+    found = np.empty((2, min(1 << p, n)), np.int64)
+    totals = np.zeros(1 << p, np.int64)
+    for i in range(n):
+        size = patterns_of(i, orders, prefixes, step, begins, ends, agreeing, sets, found)
+        for s in range(size):
+            totals[found[0, s]] += found[1, s]
+    return totals
+
+
+@compiled
+def expected_links(
+    orders: npt.NDArray[np.uint32],
+    prefixes: Words,
+    step: int,
+    begins: Ranks,
+    ends: Ranks,
+    own: Ranks,
+    rank: Ranks,
+) -> Floats:
+    """Chance of every record to be linked to itself, given its `own` pattern with itself.
+
+    It is linked to a released record whose pattern has the least `rank`, each with the same chance.
+    """
+    p, n = orders.shape
+    agreeing = np.empty((p, prefixes.shape[2]), np.uint64)
+    sets = np.empty((p, prefixes.shape[2]), np.uint64)
+    found = np.empty((2, min(1 << p, n)), np.int64)
+    chance = np.zeros(n)
+    for i in range(n):
+        size = patterns_of(i, orders, prefixes, step, begins, ends, agreeing, sets, found)
+        best = rank[own[i]]
+        at_best = 0
+        for s in range(size):
+            other = rank[found[0, s]]
+            if other < best:
+                at_best = 0
+                break
+            if other == best:
+                at_best += found[1, s]
+        if at_best > 0:
+            chance[i] = 1.0 / at_best
+    return chance

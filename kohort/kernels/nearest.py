@@ -1,0 +1,261 @@
+"""Is a record's own counterpart the nearest one? An exact search in a k-d tree.
+
+A record is linked to itself unless some other record is nearer than its own counterpart: the search
+starts with that distance and may stop at the first nearer record. Boxes and leaves are screened in
+single precision on rotated axes, with a margin for all rounding; whatever passes is compared in double
+precision by direct differences, added from the first attribute to the last. So the screen decides only
+how long it takes, and the result is that of comparing all pairs, ties included.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from kohort.compiled import compiled
+from kohort.methods import Floats
+
+Rows = npt.NDArray[np.int64]
+Singles = npt.NDArray[np.float32]
+Tree = tuple[Rows, Floats, Floats, Singles, Singles, Singles]
+LANES = 16  # points of a leaf and leaves of a branch: they are screened together in SIMD lanes
+
+
+@compiled
+def _select(keys: Floats, rows: Rows, start: int, stop: int, middle: int) -> None:
+    """Reorder keys[start:stop] and rows with it: no key before `middle` is above one after it."""
+    low = start
+    high = stop - 1
+    while low < high:
+        a = keys[low]
+        b = keys[(low + high) // 2]
+        c = keys[high]
+        pivot = max(min(a, b), min(max(a, b), c))
+        i = low
+        j = high
+        while i <= j:
+            while keys[i] < pivot:
+                i += 1
+            while keys[j] > pivot:
+                j -= 1
+            if i <= j:
+                keys[i], keys[j] = keys[j], keys[i]
+                rows[i], rows[j] = rows[j], rows[i]
+                i += 1
+                j -= 1
+        if middle <= j:
+            high = j
+        elif middle >= i:
+            low = i
+        else:
+            return
+
+
+@compiled
+def _enclose(points: Floats, rows: Rows, low: Floats, high: Floats) -> int:
+    """Write the box around the points of `rows`; returns its widest axis."""
+    d = points.shape[1]
+    for j in range(d):
+        low[j] = np.inf
+        high[j] = -np.inf
+    for i in rows:
+        for j in range(d):
+            low[j] = min(low[j], points[i, j])
+            high[j] = max(high[j], points[i, j])
+    widest = 0
+    for j in range(1, d):
+        if high[j] - low[j] > high[widest] - low[widest]:
+            widest = j
+    return widest
+
+
+@compiled
+def plant(points: Floats) -> Tree:
+    """A balanced tree over the rotated `points` (m, d), row-ordered.
+
+    Returns the point in every place of every leaf (leaves, 16), -1 where a place is empty; the corners
+    of the boxes (nodes, d) where node i has the children 2i+1 and 2i+2; the corners of the leaves' boxes,
+    16 leaves a branch (branches, d, 16); and the leaves' points (leaves, d, 16), infinite where empty.
+    """
+    m, d = points.shape
+    leaves = LANES
+    while leaves * LANES < m:
+        leaves *= 2
+    nodes = 2 * leaves - 1
+    starts = np.zeros(nodes, np.int64)
+    stops = np.zeros(nodes, np.int64)
+    stops[0] = m
+    low = np.empty((nodes, d))
+    high = np.empty((nodes, d))
+    rows = np.arange(m)
+    keys = np.empty(m)
+    places = np.full((leaves, LANES), -1, np.int64)
+    packed = np.full((leaves, d, LANES), np.inf, np.float32)
+    for node in range(nodes):
+        start = starts[node]
+        stop = stops[node]
+        widest = _enclose(points, rows[start:stop], low[node], high[node])
+        if node < leaves - 1:
+            middle = (start + stop) // 2
+            for i in range(start, stop):
+                keys[i] = points[rows[i], widest]
+            _select(keys, rows, start, stop, middle)
+            starts[2 * node + 1] = start
+            stops[2 * node + 1] = middle
+            starts[2 * node + 2] = middle
+            stops[2 * node + 2] = stop
+        else:
+            leaf = node - (leaves - 1)
+            for i in range(start, stop):
+                places[leaf, i - start] = rows[i]
+                for j in range(d):
+                    packed[leaf, j, i - start] = points[rows[i], j]
+    branch_low = np.empty((leaves // LANES, d, LANES), np.float32)
+    branch_high = np.empty((leaves // LANES, d, LANES), np.float32)
+    for leaf in range(leaves):
+        for j in range(d):
+            branch_low[leaf // LANES, j, leaf % LANES] = low[leaves - 1 + leaf, j]
+            branch_high[leaf // LANES, j, leaf % LANES] = high[leaves - 1 + leaf, j]
+    return places, low, high, branch_low, branch_high, packed
+
+
+@compiled
+def _box_distance(query: Singles, low: Floats, high: Floats, limit: float) -> float:
+    """Squared distance to the box, or some part of it that is above `limit` already."""
+    total = 0.0
+    for j in range(query.size):
+        beyond = max(max(low[j] - query[j], query[j] - high[j]), 0.0)
+        total += beyond * beyond
+        if total > limit:
+            break
+    return total
+
+
+@compiled
+def _leaf_box_distances(query: Singles, low: Singles, high: Singles, distances: Singles) -> None:
+    """Squared distances to the boxes of the 16 leaves of a branch."""
+    zero = np.float32(0.0)
+    for t in range(LANES):
+        distances[t] = zero
+    for j in range(query.size):
+        value = query[j]
+        for t in range(LANES):
+            beyond = max(max(low[j, t] - value, value - high[j, t]), zero)
+            distances[t] += beyond * beyond
+
+
+@compiled
+def _point_distances(query: Singles, packed: Singles, limit: float, distances: Singles) -> bool:
+    """Squared distances to the 16 points of a leaf; false if none of them is within `limit`."""
+    for t in range(LANES):
+        distances[t] = np.float32(0.0)
+    d = query.size
+    # The first axes of the rotation carry most of the distance: often they settle it.
+    for begin, end in ((0, d // 2), (d // 2, d)):
+        for j in range(begin, end):
+            value = query[j]
+            for t in range(LANES):
+                difference = value - packed[j, t]
+                distances[t] += difference * difference
+        least = distances[0]
+        for t in range(1, LANES):
+            least = min(least, distances[t])
+        if least > limit:
+            return False
+    return True
+
+
+@compiled
+def _direct_distance(a: Floats, b: Floats) -> float:
+    """Sum of squared differences, from the first attribute to the last: what decides."""
+    total = 0.0
+    for j in range(a.size):
+        difference = a[j] - b[j]
+        total += difference * difference
+    return total
+
+
+@compiled
+def _screen_limit(rotated: Singles, reach: float) -> float:
+    """What a squared distance of `reach` can become at most by rotation and single precision.
+
+    A coordinate of size c is off by 6e-8 c; no point within reach is longer than the query plus reach.
+    """
+    length = 0.0
+    for j in range(rotated.size):
+        length += float(rotated[j]) * float(rotated[j])
+    radius = np.sqrt(reach)
+    radius += 1e-6 * (2.0 * np.sqrt(length) + radius)
+    return float(radius * radius * (1.0 + 1e-6 * (rotated.size + 4)) + 1e-30)
+
+
+@compiled
+def own_is_nearest(
+    queries: Floats,
+    rotated: Singles,
+    points: Floats,
+    own: npt.NDArray[np.int32],
+    sizes: Rows,
+    first: Rows,
+    tree: Tree,
+    order: Rows,
+    tied: Rows,
+    lowest: Rows,
+) -> None:
+    """Write how many records are at the least distance of a query, and the lowest row among them.
+
+    `points` (m, d) are distinct; `sizes` records of the file have each, from row `first` on. `own` (n,)
+    is the point of every query's own counterpart; `rotated` (n, d) are the queries on the tree's axes.
+    Where another point is nearer than a query's own, `tied` is 0. Only the queries in `order` are run,
+    in that order, so that neighbours in the tree follow each other.
+    """
+    places, low, high, branch_low, branch_high, packed = tree
+    inner = branch_low.shape[0] - 1
+    nodes = np.empty(64, np.int64)
+    boxes = np.empty(LANES, np.float32)
+    distances = np.empty(LANES, np.float32)
+    for i in order:
+        query = rotated[i]
+        reach = _direct_distance(queries[i], points[own[i]])
+        limit = _screen_limit(query, reach)
+        count = 0
+        row = queries.shape[0]
+        nearer = False
+        depth = 1
+        nodes[0] = 0
+        while depth > 0 and not nearer:
+            depth -= 1
+            node = nodes[depth]
+            if node < inner:
+                left = _box_distance(query, low[2 * node + 1], high[2 * node + 1], limit)
+                right = _box_distance(query, low[2 * node + 2], high[2 * node + 2], limit)
+                near = 2 * node + 1 if left <= right else 2 * node + 2
+                # The nearer child comes last onto the stack: it is searched first.
+                if max(left, right) <= limit:
+                    nodes[depth] = 4 * node + 3 - near
+                    depth += 1
+                if min(left, right) <= limit:
+                    nodes[depth] = near
+                    depth += 1
+                continue
+            branch = node - inner
+            _leaf_box_distances(query, branch_low[branch], branch_high[branch], boxes)
+            for lane in range(LANES):
+                leaf = branch * LANES + lane
+                if boxes[lane] > limit or not _point_distances(query, packed[leaf], limit, distances):
+                    continue
+                for t in range(LANES):
+                    point = places[leaf, t]
+                    if distances[t] > limit or point < 0:
+                        continue
+                    distance = _direct_distance(queries[i], points[point])
+                    if distance < reach:
+                        nearer = True
+                        break
+                    if distance == reach:
+                        count += sizes[point]
+                        row = min(row, first[point])
+                if nearer:
+                    break
+        tied[i] = 0 if nearer else count
+        lowest[i] = row
