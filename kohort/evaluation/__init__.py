@@ -1,8 +1,17 @@
-"""Measures of a protected table: what it loses, and what it still reveals."""
+"""Measures of a protected table: what it loses, and what it still reveals.
+
+Each is a function with the name of the papers' measure, on arrays; `MEASURES` is the tuple of all of
+them, and `evaluate` runs the ones that are asked for.
+"""
 
 from __future__ import annotations
 
-from kohort.evaluation.anonymity import group_sizes, k_real, min_anonymity, unique
-from kohort.evaluation.loss import loss, sse, sst
-
-__all__ = ["group_sizes", "k_real", "loss", "min_anonymity", "sse", "sst", "unique"]
+from kohort.evaluation.anonymity import dominance, group_sizes, k_real, min_anonymity, unique
+from kohort.evaluation.dependence import d_x, d_y
+from kohort.evaluation.diversity import l_avg, l_min, l_one
+from kohort.evaluation.linkage import Linkage, pld
+from kohort.evaluation.loss import il1s, loss, sse, sse_minmax, sst, unchanged
+from kohort.evaluation.outcome import NotApplicable, Noted
+from kohort.evaluation.risk import dld, id, score  # noqa: A004
+from kohort.evaluation.structure import delta_R, delta_r, delta_W, fpc, s_delta_r, std_kept
+from kohort.evaluation.variation import il, il1, il2, il3, il4, il5

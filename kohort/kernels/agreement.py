@@ -84,39 +84,55 @@ def _ranks_as_set(
 
 
 @compiled
-def _split(
-    agreeing: Words, sets: Words, level: int, members: int, pattern: int, found: Ranks, size: int
-) -> int:
-    """Append the patterns (found[0]) in the set sets[level], and how often they occur (found[1]).
+def _intersect(a: Words, b: Words, out: Words) -> int:
+    """Write the records in both sets; returns how many they are."""
+    members = np.uint64(0)
+    for word in range(out.size):
+        out[word] = a[word] & b[word]
+        members += _ones(out[word])
+    return np.int64(members)
+
+
+@compiled
+def _split(agreeing: Words, sets: Words, n: int, found: Ranks) -> int:
+    """Write the patterns that occur (found[0]) and how often (found[1]); returns how many do.
 
     Bit a of a pattern says that attribute a agrees. `agreeing` (p, words) are the records that agree on
-    each attribute; the set at a level is one combination of the attributes before it, with `members`
-    records. Returns how many patterns have been appended.
+    each attribute. sets[a] is the set of one combination of the attributes before a, sets[0] being all
+    records: it is split into those that agree on a and those that do not, and each part that is not
+    empty is split further. (By hand: numba cannot cache a function that calls itself.)
     """
-    p, words = agreeing.shape
-    agreed = np.uint64(0)
-    if level == p - 1:
-        for word in range(words):
-            agreed += _ones(sets[level, word] & agreeing[level, word])
-    else:
-        for word in range(words):
-            both = sets[level, word] & agreeing[level, word]
-            sets[level + 1, word] = both
-            agreed += _ones(both)
-    for agrees in (True, False):
-        share = np.int64(agreed) if agrees else members - np.int64(agreed)
-        if share == 0:
+    p = agreeing.shape[0]
+    members = np.empty(p, np.int64)
+    agreed = np.empty(p, np.int64)
+    turn = np.zeros(p, np.int64)
+    members[0] = n
+    pattern = 0
+    size = 0
+    level = 0
+    while level >= 0:
+        if turn[level] == 0:
+            agreed[level] = _intersect(sets[level], agreeing[level], sets[level + 1])
+            part = agreed[level]
+            pattern |= 1 << level
+        elif turn[level] == 1:
+            part = members[level] - agreed[level]
+            pattern &= (1 << level) - 1
+            if part > 0 and level < p - 1:
+                for word in range(sets.shape[1]):
+                    sets[level + 1, word] = sets[level, word] & ~agreeing[level, word]
+        else:
+            level -= 1
             continue
-        longer = pattern | (1 << level) if agrees else pattern
-        if level == p - 1:
-            found[0, size] = longer
-            found[1, size] = share
+        turn[level] += 1
+        if part > 0 and level == p - 1:
+            found[0, size] = pattern
+            found[1, size] = part
             size += 1
-            continue
-        if not agrees:
-            for word in range(words):
-                sets[level + 1, word] = sets[level, word] & ~agreeing[level, word]
-        size = _split(agreeing, sets, level + 1, share, longer, found, size)
+        elif part > 0:
+            level += 1
+            members[level] = part
+            turn[level] = 0
     return size
 
 
@@ -141,7 +157,7 @@ def patterns_of(
         sets[0, word] = ~np.uint64(0)
     if n % 64:
         sets[0, words - 1] = (np.uint64(1) << np.uint64(n % 64)) - np.uint64(1)
-    return _split(agreeing, sets, 0, n, 0, found, 0)
+    return _split(agreeing, sets, n, found)
 
 
 @compiled
@@ -151,7 +167,7 @@ def count_patterns(
     """How many of the n² pairs have each of the 2^p patterns."""
     p, n = orders.shape
     agreeing = np.empty((p, prefixes.shape[2]), np.uint64)
-    sets = np.empty((p, prefixes.shape[2]), np.uint64)
+    sets = np.empty((p + 1, prefixes.shape[2]), np.uint64)
     found = np.empty((2, min(1 << p, n)), np.int64)
     totals = np.zeros(1 << p, np.int64)
     for i in range(n):
@@ -177,7 +193,7 @@ def expected_links(
     """
     p, n = orders.shape
     agreeing = np.empty((p, prefixes.shape[2]), np.uint64)
-    sets = np.empty((p, prefixes.shape[2]), np.uint64)
+    sets = np.empty((p + 1, prefixes.shape[2]), np.uint64)
     found = np.empty((2, min(1 << p, n)), np.int64)
     chance = np.zeros(n)
     for i in range(n):
