@@ -41,11 +41,12 @@ def d_y(confidential: Floats, groups: Labels) -> float | NotApplicable:
 
     Examples
     --------
-    >>> d_y(np.array([[0.0], [2.0], [4.0], [6.0]]), np.array([0, 0, 1, 1], dtype=np.int32))
+    >>> round(d_y(np.array([[0.0], [2.0], [4.0], [6.0]]), np.array([0, 0, 1, 1])), 6)
     0.2
     """
     from kohort.kernels.grouping import group_means, spread_to_members
 
     y = as_columns(confidential)
-    means = group_means(y, np.asarray(groups, np.int32), int(groups.max()) + 1)
-    return loss(y, spread_to_members(means, groups))
+    labels = np.asarray(groups, np.int32)
+    means = group_means(y, labels, int(labels.max()) + 1)
+    return loss(y, spread_to_members(means, labels))

@@ -115,8 +115,9 @@ def estimate_agreement(counts: npt.NDArray[np.int64], n: int) -> Agreement:
 
     Examples
     --------
-    >>> estimate_agreement(np.array([6, 3]), 3).u.round(2)
-    array([0.])
+    >>> counts = np.array([870, 0, 0, 30])  # two attributes of 30 records, always both or none
+    >>> estimate_agreement(counts, 30).u.round(2)
+    array([0., 0.])
     """
     p = int(counts.size).bit_length() - 1
     seen = np.flatnonzero(counts)

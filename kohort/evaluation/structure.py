@@ -134,7 +134,7 @@ def fpc(x: Floats) -> float | NotApplicable:
 
     Examples
     --------
-    >>> fpc(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]))
+    >>> round(fpc(np.array([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]])), 6)
     100.0
     """
     from kohort.kernels.statistics import eigen

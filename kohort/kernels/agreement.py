@@ -7,6 +7,9 @@ n²·2^p/64 steps instead of n²·p, and memory for a few hundred sets only.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, cast
+
 import numpy as np
 import numpy.typing as npt
 from numba import types
@@ -19,15 +22,17 @@ Words = npt.NDArray[np.uint64]
 Ranks = npt.NDArray[np.int64]
 
 
-@intrinsic  # type: ignore[untyped-decorator]
-def _ones(typing_context, word):  # type: ignore[no-untyped-def] # noqa: ANN001, ANN202
-    """Number of set bits of a word: one instruction."""
+def _count_ones(typing_context: Any, word: Any) -> Any:
     signature = types.uint64(types.uint64)
 
-    def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def] # noqa
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
 
     return signature, generate
+
+
+# Number of set bits of a word, in one instruction: numpy's bitwise_count is not known to numba.
+_ones: Callable[[np.uint64], np.uint64] = cast(Any, intrinsic)(_count_ones)
 
 
 @compiled
@@ -90,7 +95,7 @@ def _intersect(a: Words, b: Words, out: Words) -> int:
     for word in range(out.size):
         out[word] = a[word] & b[word]
         members += _ones(out[word])
-    return np.int64(members)
+    return int(members)
 
 
 @compiled

@@ -74,8 +74,8 @@ def plant(points: Floats) -> Tree:
     """A balanced tree over the rotated `points` (m, d), row-ordered.
 
     Returns the point in every place of every leaf (leaves, 16), -1 where a place is empty; the corners
-    of the boxes (nodes, d) where node i has the children 2i+1 and 2i+2; the corners of the leaves' boxes,
-    16 leaves a branch (branches, d, 16); and the leaves' points (leaves, d, 16), infinite where empty.
+    of the boxes (nodes, d), where node i has the children 2i+1 and 2i+2; the corners of the leaves'
+    boxes, 16 leaves a branch (branches, d, 16); the leaves' points (leaves, d, 16), else infinite.
     """
     m, d = points.shape
     leaves = LANES
