@@ -55,7 +55,8 @@ def evaluate(
         Column indexes of every block, as `Protected.blocks` has them; one block without it.
     groups : (n,) or (n, number of blocks) array, optional
         Labels 0..g-1 of every block, as `Protected.groups` has them. Without them, records with the same
-        released values are a group.
+        released values are a group. d_y, l_avg, l_min and l_one take records that are together in every
+        block.
     weights : (n,) array, optional
         Survey weights, for dominance.
     units : (n,) array, optional
@@ -93,7 +94,7 @@ def evaluate(
     >>> x = np.array([[1.0], [2.0], [3.0], [10.0], [11.0], [12.0]])
     >>> protected = np.array([[2.0], [2.0], [2.0], [11.0], [11.0], [11.0]])
     >>> print(evaluate(x, protected, measures=["loss", "dld", "min_anonymity", "delta_r"]))
-    6 records, 1 attribute; the intruder knows everything
+    6 records, 1 attribute, intruder: everything
     loss
       loss           0.0318725
     risk
@@ -121,7 +122,7 @@ def evaluate(
     changed = {name for name, (value, default) in given.items() if _differs(value, default)}
     _refuse_without_effect(changed, asked, knows)
     _refuse_missing(changed, asked, lenient=measures == "all")
-    release, names = as_release(
+    release = as_release(
         x,
         protected,
         confidential=confidential,
@@ -135,7 +136,7 @@ def evaluate(
         tau=tau,
         percent=percent,
     )
-    strata = knows.scenarios(names=names, blocks=release.blocks, seed=seed)
+    strata = knows.scenarios(names=release.names, blocks=release.blocks, seed=seed)
     if seed != 0 and not _draws(strata, asked):
         raise PlanError(f"seed = {seed} has no effect: nothing is drawn at random; leave it out")
     found: dict[str, Result] = {}
@@ -143,7 +144,7 @@ def evaluate(
         run(measure, release, strata, found)
     return Evaluation(
         records=len(release.x),
-        attributes=len(names),
+        attributes=len(release.names),
         intruder=knows.method,
         results=tuple(found[measure.name] for measure in asked),
     )
@@ -165,7 +166,10 @@ def run(
         missing = " and ".join(measure.needs)
         result = as_result(measure, NotApplicable(f"it needs {missing}, and none is given"))
     elif not measure.by_scenario:
-        result = as_result(measure, measure.compute(release))
+        outcome = measure.compute(release)
+        if isinstance(outcome, NotApplicable):
+            outcome = outcome.naming(release.names)
+        result = as_result(measure, outcome)
     elif isinstance(strata, NotApplicable):
         result = as_result(measure, strata)
     else:

@@ -29,8 +29,8 @@ def as_release(
     direction: Direction,
     tau: float,
     percent: float,
-) -> tuple[Release, list[str]]:
-    """The release and the names of its attributes; refuses tables that do not belong together."""
+) -> Release:
+    """The release; refuses tables that do not belong together."""
     table, names = as_table(x)
     released, released_names = as_table(protected)
     n, p = table.shape
@@ -47,9 +47,10 @@ def as_release(
             f"{', '.join(names)}; pass the same in the same order"
         )
     columns = as_blocks(blocks, p)
-    release = Release(
+    return Release(
         x=table,
         protected=released,
+        names=tuple(names),
         blocks=columns,
         groups=None if groups is None else as_groups(groups, n, len(columns)),
         confidential=None if confidential is None else _confidential(confidential, n),
@@ -61,7 +62,6 @@ def as_release(
         tau=tau,
         percent=percent,
     )
-    return release, names
 
 
 def as_blocks(blocks: Sequence[Sequence[int]] | None, p: int) -> Blocks:

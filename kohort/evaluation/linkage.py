@@ -125,7 +125,7 @@ def estimate_agreement(counts: npt.NDArray[np.int64], n: int) -> Agreement:
     pairs = counts[seen].astype(np.float64)
     m = np.full(p, 0.9)
     u = np.clip(pairs @ agrees / pairs.sum(), LEAST, 1.0 - LEAST)
-    prior = 1.0 / n
+    prior = min(1.0 / n, 1.0 - LEAST)
     for number in range(1, ROUNDS + 1):
         match = prior * np.where(agrees, m, 1.0 - m).prod(axis=1)
         other = (1.0 - prior) * np.where(agrees, u, 1.0 - u).prod(axis=1)

@@ -44,6 +44,8 @@ class Release:
     ----------
     x, protected : (n, p) arrays
         Quasi-identifiers, original and released, row by row the same records.
+    names : tuple of str
+        The attributes' names.
     blocks : tuple of tuples
         Column indexes that were protected together.
     groups : tuple of (n,) arrays, optional
@@ -60,6 +62,7 @@ class Release:
 
     x: Floats
     protected: Floats
+    names: tuple[str, ...]
     blocks: Blocks
     groups: tuple[Labels, ...] | None = None
     confidential: Floats | None = None
@@ -76,7 +79,8 @@ class Release:
         if len(columns) == self.x.shape[1]:
             return self
         chosen = list(columns)
-        return replace(self, x=self.x[:, chosen], protected=self.protected[:, chosen])
+        names = tuple(self.names[j] for j in chosen)
+        return replace(self, x=self.x[:, chosen], protected=self.protected[:, chosen], names=names)
 
     def group_labels(self) -> tuple[Labels, ...]:
         """Labels of every block."""

@@ -102,8 +102,7 @@ class Evaluation:
 
     def __str__(self) -> str:
         attributes = "1 attribute" if self.attributes == 1 else f"{self.attributes} attributes"
-        known = self.intruder.replace("_", " ")
-        lines = [f"{self.records} records, {attributes}; the intruder knows {known}"]
+        lines = [f"{self.records} records, {attributes}, intruder: {self.intruder}"]
         names = max(len(result.measure) for result in self.results)
         figures = max(len(result.figure()) for result in self.results)
         families = dict.fromkeys(result.family for result in self.results)

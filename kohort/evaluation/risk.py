@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -154,7 +155,7 @@ def score(
     values = {}
     for name, part in parts.items():
         if isinstance(part, NotApplicable):
-            return NotApplicable(f"{name}: {part.reason}")
+            return replace(part, reason=f"{name}: {part.reason}")
         values[name] = part
     risk = 0.25 * values["dld"] + 0.25 * values["pld"] + 0.5 * values["id"]
     return 0.5 * values["il"] + 0.5 * risk

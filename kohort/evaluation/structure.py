@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from kohort.evaluation.moments import Moments, moments, pairs
+from kohort.evaluation.moments import Moments, as_columns, moments, pairs
 from kohort.evaluation.outcome import NotApplicable
-from kohort.evaluation.variation import why_no_correlations
+from kohort.evaluation.variation import why_constant, why_no_correlations
 from kohort.methods import Floats
 from kohort.projection import GAP, NEGLIGIBLE
 
@@ -26,12 +26,10 @@ def std_kept(x: Floats, protected: Floats) -> float | NotApplicable:
     """
     from kohort.kernels.statistics import mean_and_std
 
-    _, before = mean_and_std(np.asfortranarray(x, dtype=np.float64))
-    _, after = mean_and_std(np.asfortranarray(protected, dtype=np.float64))
-    constant = np.flatnonzero(before == 0.0)
-    if constant.size:
-        listed = ", ".join(str(j + 1) for j in constant)
-        return NotApplicable(f"constant in the original file, so without spread: attribute {listed}")
+    _, before = mean_and_std(as_columns(x))
+    _, after = mean_and_std(as_columns(protected))
+    if not before.all():
+        return why_constant(before, "an attribute is constant in the original file")
     return float(np.mean(after / before))
 
 
@@ -140,19 +138,17 @@ def fpc(x: Floats) -> float | NotApplicable:
     from kohort.kernels.statistics import eigen
 
     table = moments(x)
-    constant = np.flatnonzero(table.std == 0.0)
-    if constant.size:
-        listed = ", ".join(str(j + 1) for j in constant)
-        return NotApplicable(f"constant, so without correlation: attribute {listed}")
+    if not table.std.all():
+        return why_constant(table.std, "an attribute is constant")
     values, _ = eigen(table.correlation)
     return 100.0 * float(values.max()) / values.size
 
 
 def _correlation_changes(x: Floats, protected: Floats) -> Floats | NotApplicable:
     before, after = moments(x), moments(protected)
-    reason = why_no_correlations(before, after)
-    if reason:
-        return NotApplicable(reason)
+    missing = why_no_correlations(before, after)
+    if missing:
+        return missing
     return np.abs(pairs(after.correlation) - pairs(before.correlation))
 
 
@@ -161,19 +157,17 @@ def _first_components(
 ) -> tuple[tuple[float, Floats], tuple[float, Floats]] | NotApplicable:
     """Largest eigenvalue and its eigenvector, of both files."""
     before, after = moments(x), moments(protected)
-    reason = why_no_correlations(before, after)
-    if reason:
-        return NotApplicable(reason)
+    missing = why_no_correlations(before, after)
+    if missing:
+        return missing
     original, released = _first_component(before), _first_component(after)
-    for file, component in (("original", original), ("protected", released)):
-        if component is None:
-            return NotApplicable(f"the two largest eigenvalues of the {file} file are equal")
     if original is None or released is None:
-        return NotApplicable("there is no single first component")
+        file = "original" if original is None else "protected"
+        return NotApplicable(f"the two largest eigenvalues of the {file} file are equal")
     absent = np.flatnonzero(np.abs(original[1]) <= NEGLIGIBLE)
     if absent.size:
-        listed = ", ".join(str(j + 1) for j in absent)
-        return NotApplicable(f"not in the first component of the original file: attribute {listed}")
+        reason = "an attribute has no part in the original file's first component"
+        return NotApplicable(reason, tuple(int(j) for j in absent))
     return original, released
 
 

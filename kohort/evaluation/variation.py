@@ -6,6 +6,7 @@ projections, section 2.4). They differ in the first and the fifth component.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal, get_args
 
 import numpy as np
@@ -121,9 +122,9 @@ def il5(x: Floats, protected: Floats, *, variant: Variant = "m1d") -> float | No
     """
     check_choice("variant", variant, get_args(Variant))
     before, after = moments(x), moments(protected)
-    reason = why_no_correlations(before, after)
-    if reason:
-        return NotApplicable(reason)
+    missing = why_no_correlations(before, after)
+    if missing:
+        return missing
     r, r_after = pairs(before.correlation), pairs(after.correlation)
     if variant == "m1d":
         return float(np.abs(r - r_after).mean())
@@ -161,21 +162,24 @@ def mean_of_five(*components: float | NotApplicable) -> float | NotApplicable:
     total = 0.0
     for number, component in enumerate(components, start=1):
         if isinstance(component, NotApplicable):
-            return NotApplicable(f"il{number}: {component.reason}")
+            return replace(component, reason=f"il{number}: {component.reason}")
         total += component
     return 100.0 * total / 5.0
 
 
-def why_no_correlations(before: Moments, after: Moments) -> str | None:
+def why_no_correlations(before: Moments, after: Moments) -> NotApplicable | None:
     """Why there are no correlations to compare, if there are none."""
     if before.std.size < 2:
-        return "there is one attribute only"
+        return NotApplicable("there is one attribute only")
     for file, std in (("original", before.std), ("protected", after.std)):
-        constant = np.flatnonzero(std == 0.0)
-        if constant.size:
-            listed = ", ".join(str(j + 1) for j in constant)
-            return f"constant in the {file} file, so without correlation: attribute {listed}"
+        if not std.all():
+            return why_constant(std, f"an attribute is constant in the {file} file")
     return None
+
+
+def why_constant(std: Floats, reason: str) -> NotApplicable:
+    """The reason with the columns whose standard deviation is 0."""
+    return NotApplicable(reason, tuple(int(j) for j in np.flatnonzero(std == 0.0)))
 
 
 def _variation(
