@@ -59,7 +59,12 @@ def test_a_single_group_loses_everything_and_reveals_a_guess(x):
         ("il5", np.arange(4.0)[:, None], np.ones((4, 1)), "one attribute"),
         ("il", np.arange(1.0, 5.0)[:, None], np.ones((4, 1)), "il5: there is one attribute"),
         ("delta_r", np.arange(4.0)[:, None], np.ones((4, 1)), "one attribute"),
-        ("s_delta_r", np.array([[0, 1], [1, 0], [2, 3.0]]), np.array([[0, 1], [1, 0], [2, 2.0]]), "one pair"),
+        (
+            "s_delta_r",
+            np.array([[0, 1], [1, 0], [2, 3.0]]),
+            np.array([[0, 1], [1, 0], [2, 2.0]]),
+            "one pair",
+        ),
         ("std_kept", np.ones((4, 2)), np.ones((4, 2)), "constant"),
         ("delta_R", np.array([[0, 0], [0, 1], [1, 0], [1, 1.0]]), np.eye(4)[:, :2], "eigenvalues"),
         ("pld", np.ones((4, 21)), np.ones((4, 21)), "21 attributes"),
