@@ -193,20 +193,30 @@ def average(
     outcomes : sequence of sequences
         What the measure gave on each scenario of each stratum.
     """
-    every = [outcome for part in outcomes for outcome in part]
-    missing = [outcome for outcome in every if isinstance(outcome, NotApplicable)]
+    values: list[list[float]] = []
+    missing: list[NotApplicable] = []
+    notes: Counter[str] = Counter()
+    for part in outcomes:
+        values.append([])
+        for outcome in part:
+            if isinstance(outcome, NotApplicable):
+                missing.append(outcome)
+            elif isinstance(outcome, Noted):
+                values[-1].append(outcome.value)
+                notes[outcome.note] += 1
+            else:
+                values[-1].append(outcome)
+    total = sum(len(part) for part in outcomes)
     if missing:
-        where = f" (in {len(missing)} of {len(every)} scenarios)" if len(every) > 1 else ""
-        return as_result(measure, NotApplicable(missing[0].reason + where), scenarios=len(every))
-    values = [[_number(outcome) for outcome in part] for part in outcomes]
+        where = f" (in {len(missing)} of {total} scenarios)" if total > 1 else ""
+        return as_result(measure, NotApplicable(missing[0].reason + where), scenarios=total)
     mean = estimate(strata, values)
-    notes = Counter(outcome.note for outcome in every if isinstance(outcome, Noted))
-    parts = [
-        note if count == len(every) else f"{note} ({count} of {len(every)} scenarios)"
+    note = "; ".join(
+        note if count == total else f"{note} ({count} of {total} scenarios)"
         for note, count in notes.items()
-    ]
-    outcome = Noted(mean.value, "; ".join(parts)) if parts else mean.value
-    return as_result(measure, outcome, scenarios=len(every), standard_error=mean.standard_error)
+    )
+    averaged = Noted(mean.value, note) if note else mean.value
+    return as_result(measure, averaged, scenarios=total, standard_error=mean.standard_error)
 
 
 def as_result(
@@ -230,12 +240,6 @@ def as_result(
         standard_error=standard_error,
         note=outcome.note if isinstance(outcome, Noted) else "",
     )
-
-
-def _number(outcome: Outcome) -> float:
-    if isinstance(outcome, NotApplicable):
-        return math.nan
-    return outcome.value if isinstance(outcome, Noted) else float(outcome)
 
 
 def _asked_for(measures: str | Sequence[str]) -> tuple[Measure, ...]:

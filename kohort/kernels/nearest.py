@@ -18,7 +18,7 @@ from kohort.methods import Floats
 Rows = npt.NDArray[np.int64]
 Singles = npt.NDArray[np.float32]
 Tree = tuple[Rows, Floats, Floats, Singles, Singles, Singles]
-LANES = 16  # points of a leaf and leaves of a branch: they are screened together in SIMD lanes
+LANES = 32  # points of a leaf and leaves of a branch: they are screened together in SIMD lanes
 
 
 @compiled
@@ -73,9 +73,9 @@ def _enclose(points: Floats, rows: Rows, low: Floats, high: Floats) -> int:
 def plant(points: Floats) -> Tree:
     """A balanced tree over the rotated `points` (m, d), row-ordered.
 
-    Returns the point in every place of every leaf (leaves, 16), -1 where a place is empty; the corners
+    Returns the point in every place of every leaf (leaves, 32), -1 where a place is empty; the corners
     of the boxes (nodes, d), where node i has the children 2i+1 and 2i+2; the corners of the leaves'
-    boxes, 16 leaves a branch (branches, d, 16); the leaves' points (leaves, d, 16), else infinite.
+    boxes, 32 leaves a branch (branches, d, 32); the leaves' points (leaves, d, 32), else infinite.
     """
     m, d = points.shape
     leaves = LANES
@@ -120,49 +120,51 @@ def plant(points: Floats) -> Tree:
 
 
 @compiled
-def _box_distance(query: Singles, low: Floats, high: Floats, limit: float) -> float:
+def _box_distance(query: Singles, low: Floats, high: Floats, limit: np.float32) -> float:
     """Squared distance to the box, or some part of it that is above `limit` already."""
     total = 0.0
     for j in range(query.size):
-        beyond = max(max(low[j] - query[j], query[j] - high[j]), 0.0)
-        total += beyond * beyond
-        if total > limit:
-            break
+        below = low[j] - query[j]
+        above = query[j] - high[j]
+        beyond = below if below > above else above
+        if beyond > 0.0:
+            total += beyond * beyond
+            if total > limit:
+                break
     return total
 
 
 @compiled
 def _leaf_box_distances(query: Singles, low: Singles, high: Singles, distances: Singles) -> None:
-    """Squared distances to the boxes of the 16 leaves of a branch."""
+    """Squared distances to the boxes of the leaves of a branch, in SIMD lanes."""
     zero = np.float32(0.0)
-    for t in range(LANES):
-        distances[t] = zero
+    distances[:] = zero
     for j in range(query.size):
         value = query[j]
-        for t in range(LANES):
-            beyond = max(max(low[j, t] - value, value - high[j, t]), zero)
+        lows = low[j]
+        highs = high[j]
+        for t in range(distances.size):
+            below = lows[t] - value
+            above = value - highs[t]
+            beyond = below if below > above else above
+            beyond = beyond if beyond > zero else zero
             distances[t] += beyond * beyond
 
 
 @compiled
-def _point_distances(query: Singles, packed: Singles, limit: float, distances: Singles) -> bool:
-    """Squared distances to the 16 points of a leaf; false if none of them is within `limit`."""
-    for t in range(LANES):
-        distances[t] = np.float32(0.0)
-    d = query.size
-    # The first axes of the rotation carry most of the distance: often they settle it.
-    for begin, end in ((0, d // 2), (d // 2, d)):
-        for j in range(begin, end):
-            value = query[j]
-            for t in range(LANES):
-                difference = value - packed[j, t]
-                distances[t] += difference * difference
-        least = distances[0]
-        for t in range(1, LANES):
-            least = min(least, distances[t])
-        if least > limit:
-            return False
-    return True
+def _point_distances(query: Singles, points: Singles, limit: np.float32, distances: Singles) -> bool:
+    """Squared distances to the points of a leaf, in SIMD lanes; whether any is within `limit`."""
+    distances[:] = np.float32(0.0)
+    for j in range(query.size):
+        value = query[j]
+        column = points[j]
+        for t in range(distances.size):
+            difference = value - column[t]
+            distances[t] += difference * difference
+    within = 0
+    for t in range(distances.size):
+        within += distances[t] <= limit
+    return within > 0
 
 
 @compiled
@@ -176,7 +178,7 @@ def _direct_distance(a: Floats, b: Floats) -> float:
 
 
 @compiled
-def _screen_limit(rotated: Singles, reach: float) -> float:
+def _screen_limit(rotated: Singles, reach: float) -> np.float32:
     """What a squared distance of `reach` can become at most by rotation and single precision.
 
     A coordinate of size c is off by 6e-8 c; no point within reach is longer than the query plus reach.
@@ -186,7 +188,64 @@ def _screen_limit(rotated: Singles, reach: float) -> float:
         length += float(rotated[j]) * float(rotated[j])
     radius = np.sqrt(reach)
     radius += 1e-6 * (2.0 * np.sqrt(length) + radius)
-    return float(radius * radius * (1.0 + 1e-6 * (rotated.size + 4)) + 1e-30)
+    return np.float32(radius * radius * (1.0 + 1e-6 * (rotated.size + 4)) + 1e-30)
+
+
+@compiled
+def _push_children(
+    query: Singles, node: int, low: Floats, high: Floats, limit: np.float32, nodes: Rows, depth: int
+) -> int:
+    """Push the children whose boxes are within `limit`, the nearer one last; returns the depth."""
+    left = _box_distance(query, low[2 * node + 1], high[2 * node + 1], limit)
+    right = _box_distance(query, low[2 * node + 2], high[2 * node + 2], limit)
+    near = 2 * node + 1 if left <= right else 2 * node + 2
+    if max(left, right) <= limit:
+        nodes[depth] = 4 * node + 3 - near
+        depth += 1
+    if min(left, right) <= limit:
+        nodes[depth] = near
+        depth += 1
+    return depth
+
+
+@compiled
+def _search(
+    query: Floats, rotated: Singles, reach: float, points: Floats, sizes: Rows, first: Rows, tree: Tree
+) -> tuple[int, int]:
+    """Records at the distance `reach`, 0 if one is nearer, and the lowest row among them."""
+    places, low, high, branch_low, branch_high, packed = tree
+    inner = branch_low.shape[0] - 1
+    limit = _screen_limit(rotated, reach)
+    nodes = np.empty(64, np.int64)
+    boxes = np.empty(LANES, np.float32)
+    distances = np.empty(LANES, np.float32)
+    count = 0
+    row = 0
+    depth = 1
+    nodes[0] = 0
+    while depth > 0:
+        depth -= 1
+        node = nodes[depth]
+        if node < inner:
+            depth = _push_children(rotated, node, low, high, limit, nodes, depth)
+            continue
+        branch = node - inner
+        _leaf_box_distances(rotated, branch_low[branch], branch_high[branch], boxes)
+        for lane in range(LANES):
+            leaf = branch * LANES + lane
+            if boxes[lane] > limit or not _point_distances(rotated, packed[leaf], limit, distances):
+                continue
+            for t in range(LANES):
+                point = places[leaf, t]
+                if distances[t] > limit or point < 0:
+                    continue
+                distance = _direct_distance(query, points[point])
+                if distance < reach:
+                    return 0, row
+                if distance == reach:
+                    row = first[point] if count == 0 else min(row, first[point])
+                    count += sizes[point]
+    return count, row
 
 
 @compiled
@@ -209,53 +268,6 @@ def own_is_nearest(
     Where another point is nearer than a query's own, `tied` is 0. Only the queries in `order` are run,
     in that order, so that neighbours in the tree follow each other.
     """
-    places, low, high, branch_low, branch_high, packed = tree
-    inner = branch_low.shape[0] - 1
-    nodes = np.empty(64, np.int64)
-    boxes = np.empty(LANES, np.float32)
-    distances = np.empty(LANES, np.float32)
     for i in order:
-        query = rotated[i]
         reach = _direct_distance(queries[i], points[own[i]])
-        limit = _screen_limit(query, reach)
-        count = 0
-        row = queries.shape[0]
-        nearer = False
-        depth = 1
-        nodes[0] = 0
-        while depth > 0 and not nearer:
-            depth -= 1
-            node = nodes[depth]
-            if node < inner:
-                left = _box_distance(query, low[2 * node + 1], high[2 * node + 1], limit)
-                right = _box_distance(query, low[2 * node + 2], high[2 * node + 2], limit)
-                near = 2 * node + 1 if left <= right else 2 * node + 2
-                # The nearer child comes last onto the stack: it is searched first.
-                if max(left, right) <= limit:
-                    nodes[depth] = 4 * node + 3 - near
-                    depth += 1
-                if min(left, right) <= limit:
-                    nodes[depth] = near
-                    depth += 1
-                continue
-            branch = node - inner
-            _leaf_box_distances(query, branch_low[branch], branch_high[branch], boxes)
-            for lane in range(LANES):
-                leaf = branch * LANES + lane
-                if boxes[lane] > limit or not _point_distances(query, packed[leaf], limit, distances):
-                    continue
-                for t in range(LANES):
-                    point = places[leaf, t]
-                    if distances[t] > limit or point < 0:
-                        continue
-                    distance = _direct_distance(queries[i], points[point])
-                    if distance < reach:
-                        nearer = True
-                        break
-                    if distance == reach:
-                        count += sizes[point]
-                        row = min(row, first[point])
-                if nearer:
-                    break
-        tied[i] = 0 if nearer else count
-        lowest[i] = row
+        tied[i], lowest[i] = _search(queries[i], rotated[i], reach, points, sizes, first, tree)
