@@ -17,8 +17,8 @@ from kohort.methods import Floats
 
 Rows = npt.NDArray[np.int64]
 Singles = npt.NDArray[np.float32]
-Tree = tuple[Rows, Floats, Floats, Singles, Singles, Singles]
-LANES = 32  # points of a leaf and leaves of a branch: they are screened together in SIMD lanes
+Tree = tuple[Rows, Rows, Singles, Singles, Singles]
+LANES = 32  # points of a leaf and children of a branch: they are screened together in SIMD lanes
 
 
 @compiled
@@ -70,18 +70,45 @@ def _enclose(points: Floats, rows: Rows, low: Floats, high: Floats) -> int:
 
 
 @compiled
+def _bundle(low: Floats, high: Floats, leaves: int) -> tuple[Rows, Singles, Singles]:
+    """Boxes of a binary tree as a tree of 32 children a branch: five of its levels are one here.
+
+    Returns where the branches of each level start, from the ones above the leaves to the root, and the
+    corners of every branch's children (branches, d, 32), infinite where there is no child.
+    """
+    d = low.shape[1]
+    starts = [0]
+    children = leaves
+    while True:
+        starts.append(starts[-1] + (children + LANES - 1) // LANES)
+        if children <= LANES:
+            break
+        children //= LANES
+    bundled_low = np.full((starts[-1], d, LANES), np.inf, np.float32)
+    bundled_high = np.full((starts[-1], d, LANES), -np.inf, np.float32)
+    children = leaves
+    for level in range(len(starts) - 1):
+        for child in range(children):
+            branch = starts[level] + child // LANES
+            for j in range(d):
+                bundled_low[branch, j, child % LANES] = low[children - 1 + child, j]
+                bundled_high[branch, j, child % LANES] = high[children - 1 + child, j]
+        children //= LANES
+    return np.array(starts), bundled_low, bundled_high
+
+
+@compiled
 def plant(points: Floats) -> Tree:
     """A balanced tree over the rotated `points` (m, d), row-ordered.
 
-    Returns the point in every place of every leaf (leaves, 32), -1 where a place is empty; the corners
-    of the boxes (nodes, d), where node i has the children 2i+1 and 2i+2; the corners of the leaves'
-    boxes, 32 leaves a branch (branches, d, 32); the leaves' points (leaves, d, 32), else infinite.
+    Returns the point in every place of every leaf (leaves, 32), -1 where a place is empty; the branches
+    as `_bundle` gives them; and the leaves' points (leaves, d, 32), infinite where a place is empty.
     """
     m, d = points.shape
-    leaves = LANES
+    leaves = 1
     while leaves * LANES < m:
         leaves *= 2
-    nodes = 2 * leaves - 1
+    nodes = 2 * leaves - 1  # node i has the children 2i+1 and 2i+2; the leaves come last
     starts = np.zeros(nodes, np.int64)
     stops = np.zeros(nodes, np.int64)
     stops[0] = m
@@ -110,33 +137,13 @@ def plant(points: Floats) -> Tree:
                 places[leaf, i - start] = rows[i]
                 for j in range(d):
                     packed[leaf, j, i - start] = points[rows[i], j]
-    branch_low = np.empty((leaves // LANES, d, LANES), np.float32)
-    branch_high = np.empty((leaves // LANES, d, LANES), np.float32)
-    for leaf in range(leaves):
-        for j in range(d):
-            branch_low[leaf // LANES, j, leaf % LANES] = low[leaves - 1 + leaf, j]
-            branch_high[leaf // LANES, j, leaf % LANES] = high[leaves - 1 + leaf, j]
-    return places, low, high, branch_low, branch_high, packed
+    branches, branch_low, branch_high = _bundle(low, high, leaves)
+    return places, branches, branch_low, branch_high, packed
 
 
 @compiled
-def _box_distance(query: Singles, low: Floats, high: Floats, limit: np.float32) -> float:
-    """Squared distance to the box, or some part of it that is above `limit` already."""
-    total = 0.0
-    for j in range(query.size):
-        below = low[j] - query[j]
-        above = query[j] - high[j]
-        beyond = below if below > above else above
-        if beyond > 0.0:
-            total += beyond * beyond
-            if total > limit:
-                break
-    return total
-
-
-@compiled
-def _leaf_box_distances(query: Singles, low: Singles, high: Singles, distances: Singles) -> None:
-    """Squared distances to the boxes of the leaves of a branch, in SIMD lanes."""
+def _box_distances(query: Singles, low: Singles, high: Singles, distances: Singles) -> None:
+    """Squared distances to the boxes of the children of a branch, in SIMD lanes."""
     zero = np.float32(0.0)
     distances[:] = zero
     for j in range(query.size):
@@ -192,60 +199,35 @@ def _screen_limit(rotated: Singles, reach: float) -> np.float32:
 
 
 @compiled
-def _push_children(
-    query: Singles, node: int, low: Floats, high: Floats, limit: np.float32, nodes: Rows, depth: int
-) -> int:
-    """Push the children whose boxes are within `limit`, the nearer one last; returns the depth."""
-    left = _box_distance(query, low[2 * node + 1], high[2 * node + 1], limit)
-    right = _box_distance(query, low[2 * node + 2], high[2 * node + 2], limit)
-    near = 2 * node + 1 if left <= right else 2 * node + 2
-    if max(left, right) <= limit:
-        nodes[depth] = 4 * node + 3 - near
-        depth += 1
-    if min(left, right) <= limit:
-        nodes[depth] = near
+def _push_children(boxes: Singles, limit: np.float32, first_child: int, stack: Rows, depth: int) -> int:
+    """Push the branches whose boxes are within `limit`, the nearest last; returns the depth."""
+    nearest = 0
+    for lane in range(1, LANES):
+        if boxes[lane] < boxes[nearest]:
+            nearest = lane
+    for lane in range(LANES):
+        if boxes[lane] <= limit and lane != nearest:
+            stack[depth] = first_child + lane
+            depth += 1
+    if boxes[nearest] <= limit:
+        stack[depth] = first_child + nearest
         depth += 1
     return depth
 
 
 @compiled
-def _search(
-    query: Floats, rotated: Singles, reach: float, points: Floats, sizes: Rows, first: Rows, tree: Tree
-) -> tuple[int, int]:
-    """Records at the distance `reach`, 0 if one is nearer, and the lowest row among them."""
-    places, low, high, branch_low, branch_high, packed = tree
-    inner = branch_low.shape[0] - 1
-    limit = _screen_limit(rotated, reach)
-    nodes = np.empty(64, np.int64)
-    boxes = np.empty(LANES, np.float32)
-    distances = np.empty(LANES, np.float32)
-    count = 0
-    row = 0
-    depth = 1
-    nodes[0] = 0
-    while depth > 0:
-        depth -= 1
-        node = nodes[depth]
-        if node < inner:
-            depth = _push_children(rotated, node, low, high, limit, nodes, depth)
-            continue
-        branch = node - inner
-        _leaf_box_distances(rotated, branch_low[branch], branch_high[branch], boxes)
-        for lane in range(LANES):
-            leaf = branch * LANES + lane
-            if boxes[lane] > limit or not _point_distances(rotated, packed[leaf], limit, distances):
-                continue
-            for t in range(LANES):
-                point = places[leaf, t]
-                if distances[t] > limit or point < 0:
-                    continue
-                distance = _direct_distance(query, points[point])
-                if distance < reach:
-                    return 0, row
-                if distance == reach:
-                    row = first[point] if count == 0 else min(row, first[point])
-                    count += sizes[point]
-    return count, row
+def _compare(
+    query: Floats, reach: float, points: Floats, within: Rows, sizes: Rows, first: Rows, best: Rows
+) -> bool:
+    """Whether one of the points `within` is nearer than `reach`; those as near are added to `best`."""
+    for point in within:
+        distance = _direct_distance(query, points[point])
+        if distance < reach:
+            return True
+        if distance == reach:
+            best[0] += sizes[point]
+            best[1] = min(best[1], first[point])
+    return False
 
 
 @compiled
@@ -268,6 +250,37 @@ def own_is_nearest(
     Where another point is nearer than a query's own, `tied` is 0. Only the queries in `order` are run,
     in that order, so that neighbours in the tree follow each other.
     """
+    places, branches, branch_low, branch_high, packed = tree
+    above_leaves = branches[1]
+    stack = np.empty(LANES * branches.size, np.int64)
+    boxes = np.empty(LANES, np.float32)
+    distances = np.empty(LANES, np.float32)
+    best = np.empty(2, np.int64)
     for i in order:
+        query = rotated[i]
         reach = _direct_distance(queries[i], points[own[i]])
-        tied[i], lowest[i] = _search(queries[i], rotated[i], reach, points, sizes, first, tree)
+        limit = _screen_limit(query, reach)
+        best[0] = 0
+        best[1] = queries.shape[0]
+        nearer = False
+        depth = 1
+        stack[0] = branches[-1] - 1  # the root
+        while depth > 0 and not nearer:
+            depth -= 1
+            branch = stack[depth]
+            _box_distances(query, branch_low[branch], branch_high[branch], boxes)
+            if branch >= above_leaves:
+                level = np.searchsorted(branches, branch, side="right") - 1
+                first_child = branches[level - 1] + (branch - branches[level]) * LANES
+                depth = _push_children(boxes, limit, first_child, stack, depth)
+                continue
+            for lane in range(LANES):
+                leaf = branch * LANES + lane
+                if boxes[lane] > limit or not _point_distances(query, packed[leaf], limit, distances):
+                    continue
+                near = places[leaf][(distances <= limit) & (places[leaf] >= 0)]
+                if _compare(queries[i], reach, points, near, sizes, first, best):
+                    nearer = True
+                    break
+        tied[i] = 0 if nearer else best[0]
+        lowest[i] = best[1]

@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 from kohort import evaluation as ev
 from kohort import protect
@@ -166,6 +167,20 @@ def test_dld_on_trees_of_every_size(n, p):
     x = rng.standard_t(2, size=(n, p))
     protected = x + 0.3 * rng.normal(size=(n, p))
     assert close(ev.dld(x, protected), plain_dld(x, protected))
+
+
+@pytest.mark.parametrize(("n", "p"), [(1025, 2), (2500, 6), (33_000, 3), (70_000, 4)])
+def test_dld_on_trees_of_several_levels(n, p):
+    # Without ties, another implementation's tree says who is nearest.
+    rng = np.random.default_rng(n)
+    x = rng.standard_t(3, size=(n, p))
+    protected = x + 0.02 * rng.normal(size=(n, p))
+    z, released = Zscore().normalize(x), Zscore().normalize(protected)
+    _, nearest = cKDTree(released).query(z)
+    expected = 100 * np.mean(nearest == np.arange(n))
+    assert 5 < expected < 99
+    assert close(ev.dld(x, protected), expected)
+    assert close(ev.dld(x, protected, ties="first"), expected)
 
 
 def test_dld_is_not_fooled_by_far_away_records():
