@@ -169,16 +169,18 @@ def test_dld_on_trees_of_every_size(n, p):
     assert close(ev.dld(x, protected), plain_dld(x, protected))
 
 
-@pytest.mark.parametrize(("n", "p"), [(1025, 2), (2500, 6), (33_000, 3), (70_000, 4)])
-def test_dld_on_trees_of_several_levels(n, p):
+@pytest.mark.parametrize(
+    ("n", "p", "noise"), [(1025, 2, 0.05), (2500, 6, 0.5), (33_000, 3, 0.05), (70_000, 4, 0.1)]
+)
+def test_dld_on_trees_of_several_levels(n, p, noise):
     # Without ties, another implementation's tree says who is nearest.
     rng = np.random.default_rng(n)
     x = rng.standard_t(3, size=(n, p))
-    protected = x + 0.02 * rng.normal(size=(n, p))
+    protected = x + noise * rng.normal(size=(n, p))
     z, released = Zscore().normalize(x), Zscore().normalize(protected)
     _, nearest = cKDTree(released).query(z)
     expected = 100 * np.mean(nearest == np.arange(n))
-    assert 5 < expected < 99
+    assert 5 < expected < 95
     assert close(ev.dld(x, protected), expected)
     assert close(ev.dld(x, protected, ties="first"), expected)
 
