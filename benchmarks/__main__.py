@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-ALL = ("protect", "pipeline", "mdav", "kward")
+ALL = ("protect", "pipeline", "mdav", "kward", "measures")
 
 
 def main() -> None:

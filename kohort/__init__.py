@@ -14,18 +14,22 @@ from kohort.errors import (
     StageFailed,
     WaveError,
 )
+from kohort.evaluation import Evaluation, NotApplicable, evaluate
 from kohort.protect import Protected, protect
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Evaluation",
     "GateRefused",
     "GuaranteeBroken",
     "KohortError",
+    "NotApplicable",
     "PlanError",
     "Protected",
     "StageFailed",
     "WaveError",
     "__version__",
+    "evaluate",
     "protect",
 ]

@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kohort.errors import PlanError
-from kohort.methods import Labels
+from kohort.evaluation.moments import as_columns
+from kohort.methods import Floats, Labels, check_number
 
 Released = npt.NDArray[Any] | Sequence[npt.NDArray[Any]]
 
@@ -133,3 +134,45 @@ def group_sizes(groups: Labels) -> dict[int, int]:
     """
     sizes, counts = np.unique(np.bincount(groups), return_counts=True)
     return {int(size): int(count) for size, count in zip(sizes, counts, strict=True)}
+
+
+def dominance(
+    x: Floats, groups: Labels, *, weights: Floats | None = None, percent: float = 10.0
+) -> float:
+    """Share of group x attribute cells that one or two records dominate (CS, section 1).
+
+    A cell is dominated if abs(w·x), added up over all but the two largest contributors, is less than
+    `percent` per cent of the largest: the second largest can then estimate the largest that closely.
+
+    Parameters
+    ----------
+    x : (n, p) array
+        Original values of one block.
+    groups : (n,) array
+        Labels 0..g-1 of that block.
+    weights : (n,) array, optional
+        Survey weights w.
+    percent : float
+        How close an estimate is too close.
+
+    Examples
+    --------
+    >>> dominance(np.array([[90.0, 3.0], [5.0, 3.0], [5.0, 3.0]]), np.zeros(3, dtype=np.int32))
+    0.5
+    """
+    dominated, cells = dominated_of(x, groups, weights=weights, percent=percent)
+    return dominated / cells
+
+
+def dominated_of(
+    x: Floats, groups: Labels, *, weights: Floats | None, percent: float
+) -> tuple[int, int]:
+    """Dominated cells and all cells, so that blocks can be added up."""
+    from kohort.kernels.disclosure import dominated_cells
+
+    check_number("percent", percent, rule="a number above 0", holds=percent > 0)
+    count = int(groups.max()) + 1
+    mass = np.ones(len(groups)) if weights is None else weights
+    x = as_columns(x)
+    dominated = dominated_cells(x, groups, count, mass, percent / 100.0)
+    return int(dominated.sum()), count * x.shape[1]

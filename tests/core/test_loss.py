@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kohort import protect
-from kohort.evaluation import loss, sse, sst
+from kohort.evaluation import NotApplicable, loss, sse, sst
 
 RNG = np.random.default_rng(11)
 START = RNG.bit_generator.state
@@ -39,7 +39,7 @@ def test_a_table_of_constants_has_nothing_to_lose() -> None:
     x = np.full((5, 2), 0.1)
     assert sse(x, x) == 0.0
     assert sst(x) == 0.0
-    assert loss(x, x) is None
+    assert loss(x, x) == NotApplicable("every attribute is constant")
 
 
 def test_loss_goes_from_0_to_1_as_groups_grow() -> None:

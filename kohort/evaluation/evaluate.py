@@ -1,0 +1,291 @@
+"""All measures that are asked for, in one table."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy.typing as npt
+
+from kohort.errors import PlanError
+from kohort.evaluation.inputs import as_release
+from kohort.evaluation.intruder import INTRUDERS, Everything, Intruder, SeveralBlocks, Stratum, estimate
+from kohort.evaluation.linkage import TAU
+from kohort.evaluation.measures import MEASURES, PERCENT, Measure, Release
+from kohort.evaluation.outcome import NotApplicable, Noted, Outcome
+from kohort.evaluation.report import Evaluation, Result
+from kohort.evaluation.risk import Direction, Ties
+from kohort.methods import check_choice, resolve
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BY_NAME = {measure.name: measure for measure in MEASURES}
+
+
+def evaluate(
+    x: npt.ArrayLike | pd.DataFrame,
+    protected: npt.ArrayLike | pd.DataFrame,
+    *,
+    confidential: npt.ArrayLike | pd.DataFrame | None = None,
+    blocks: Sequence[Sequence[int]] | None = None,
+    groups: npt.ArrayLike | None = None,
+    weights: npt.ArrayLike | None = None,
+    units: npt.ArrayLike | None = None,
+    others: npt.ArrayLike | pd.DataFrame | None = None,
+    measures: str | Sequence[str] = "all",
+    intruder: str | Intruder = "everything",
+    ties: Ties = "expected",
+    direction: Direction = "to_protected",
+    tau: float = TAU,
+    percent: float = PERCENT,
+    seed: int = 0,
+) -> Evaluation:
+    """Measure what a protected table loses and what it still reveals.
+
+    Parameters
+    ----------
+    x, protected : (n, p) arrays or DataFrames
+        Quasi-identifiers, original and protected, row by row the same records.
+    confidential : (n, q) array or DataFrame, optional
+        Confidential attributes, released as they are.
+    blocks : sequence of sequences, optional
+        Column indexes of every block, as `Protected.blocks` has them; one block without it.
+    groups : (n,) or (n, number of blocks) array, optional
+        Labels 0..g-1 of every block, as `Protected.groups` has them. Without them, records with the same
+        released values are a group. d_y, l_avg, l_min and l_one take records that are together in every
+        block.
+    weights : (n,) array, optional
+        Survey weights, for dominance.
+    units : (n,) array, optional
+        Household or enterprise of every record: min_anonymity and unique then count units.
+    others : (n, r) array or DataFrame, optional
+        Other released columns that are not confidential, for min_anonymity and unique.
+    measures : "all" or sequence of str
+        Names of `MEASURES`. "all" reports a measure whose input is missing as not applicable.
+    intruder : str or intruder
+        Which attributes are known: a name of `INTRUDERS` or an object such as `Subsets(limit=500)`.
+    ties, direction : str
+        Of dld.
+    tau : float
+        Of pld.
+    percent : float
+        Of dominance.
+    seed : int
+        For an intruder whose scenarios are past its limit and are drawn at random.
+
+    Returns
+    -------
+    Evaluation
+        Prints as a table, and turns into a DataFrame or JSON.
+
+    Raises
+    ------
+    PlanError
+        If the request is wrong, or an argument has no effect on the measures that are asked for.
+    WaveError
+        If the data breaks a rule.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> x = np.array([[1.0], [2.0], [3.0], [10.0], [11.0], [12.0]])
+    >>> protected = np.array([[2.0], [2.0], [2.0], [11.0], [11.0], [11.0]])
+    >>> print(evaluate(x, protected, measures=["loss", "dld", "min_anonymity", "delta_r"]))
+    6 records, 1 attribute, intruder: everything
+    loss
+      loss           0.0318725
+    risk
+      dld            33.3333 %
+    anonymity
+      min_anonymity          3
+    structure
+      delta_r                -  not applicable: there is one attribute only
+    """
+    asked = _asked_for(measures)
+    knows = resolve(INTRUDERS, intruder, "intruder")
+    given: dict[str, tuple[object, object]] = {
+        "confidential": (confidential, None),
+        "blocks": (blocks, None),
+        "groups": (groups, None),
+        "weights": (weights, None),
+        "units": (units, None),
+        "others": (others, None),
+        "intruder": (knows, Everything()),
+        "ties": (ties, "expected"),
+        "direction": (direction, "to_protected"),
+        "tau": (tau, TAU),
+        "percent": (percent, PERCENT),
+    }
+    changed = {name for name, (value, default) in given.items() if _differs(value, default)}
+    _refuse_without_effect(changed, asked, knows)
+    _refuse_missing(changed, asked, lenient=measures == "all")
+    release = as_release(
+        x,
+        protected,
+        confidential=confidential,
+        blocks=blocks,
+        groups=groups,
+        weights=weights,
+        units=units,
+        others=others,
+        ties=ties,
+        direction=direction,
+        tau=tau,
+        percent=percent,
+    )
+    strata = knows.scenarios(names=release.names, blocks=release.blocks, seed=seed)
+    if seed != 0 and not _draws(strata, asked):
+        raise PlanError(f"seed = {seed} has no effect: nothing is drawn at random; leave it out")
+    found: dict[str, Result] = {}
+    for measure in asked:
+        run(measure, release, strata, found)
+    return Evaluation(
+        records=len(release.x),
+        attributes=len(release.names),
+        intruder=knows.method,
+        results=tuple(found[measure.name] for measure in asked),
+    )
+
+
+def run(
+    measure: Measure,
+    release: Release,
+    strata: tuple[Stratum, ...] | NotApplicable,
+    found: dict[str, Result],
+) -> Result:
+    """Result of one measure, and of those that it is made of; `found` keeps what is computed once."""
+    if measure.name in found:
+        return found[measure.name]
+    if measure.combine is not None:
+        parts = {name: run(BY_NAME[name], release, strata, found).value for name in measure.of}
+        result = as_result(measure, measure.combine(**parts))
+    elif measure.compute is None or any(getattr(release, name) is None for name in measure.needs):
+        missing = " and ".join(measure.needs)
+        result = as_result(measure, NotApplicable(f"it needs {missing}, and none is given"))
+    elif not measure.by_scenario:
+        outcome = measure.compute(release)
+        if isinstance(outcome, NotApplicable):
+            outcome = outcome.naming(release.names)
+        result = as_result(measure, outcome)
+    elif isinstance(strata, NotApplicable):
+        result = as_result(measure, strata)
+    else:
+        outcomes = [[measure.compute(release.known(s)) for s in part.known] for part in strata]
+        result = average(measure, strata, outcomes)
+    found[measure.name] = result
+    return result
+
+
+def average(
+    measure: Measure, strata: Sequence[Stratum], outcomes: Sequence[Sequence[Outcome]]
+) -> Result:
+    """Result of a measure that was computed scenario by scenario.
+
+    Parameters
+    ----------
+    measure : Measure
+        The measure.
+    strata : sequence of Stratum
+        The scenarios.
+    outcomes : sequence of sequences
+        What the measure gave on each scenario of each stratum.
+    """
+    values: list[list[float]] = []
+    missing: list[NotApplicable] = []
+    notes: Counter[str] = Counter()
+    for part in outcomes:
+        values.append([])
+        for outcome in part:
+            if isinstance(outcome, NotApplicable):
+                missing.append(outcome)
+            elif isinstance(outcome, Noted):
+                values[-1].append(outcome.value)
+                notes[outcome.note] += 1
+            else:
+                values[-1].append(outcome)
+    total = sum(len(part) for part in outcomes)
+    if missing:
+        where = f" (in {len(missing)} of {total} scenarios)" if total > 1 else ""
+        return as_result(measure, NotApplicable(missing[0].reason + where), scenarios=total)
+    mean = estimate(strata, values)
+    note = "; ".join(
+        note if count == total else f"{note} ({count} of {total} scenarios)"
+        for note, count in notes.items()
+    )
+    averaged = Noted(mean.value, note) if note else mean.value
+    return as_result(measure, averaged, scenarios=total, standard_error=mean.standard_error)
+
+
+def as_result(
+    measure: Measure,
+    outcome: Outcome,
+    *,
+    scenarios: int | None = None,
+    standard_error: float | None = None,
+) -> Result:
+    """A measure's outcome with what a table says about the measure."""
+    value = outcome.value if isinstance(outcome, Noted) else outcome
+    if not isinstance(value, NotApplicable) and not math.isfinite(value):
+        value = NotApplicable("it is beyond the largest number, because some values are close to 0")
+    return Result(
+        measure=measure.name,
+        family=measure.family,
+        value=value if isinstance(value, NotApplicable) else float(value),
+        unit=measure.unit,
+        worse=measure.worse,
+        scenarios=scenarios,
+        standard_error=standard_error,
+        note=outcome.note if isinstance(outcome, Noted) else "",
+    )
+
+
+def _asked_for(measures: str | Sequence[str]) -> tuple[Measure, ...]:
+    if isinstance(measures, str):
+        if measures != "all":
+            raise PlanError(f"measures must be 'all' or a list of names, got {measures!r}")
+        return MEASURES
+    for name in measures:
+        check_choice("measures", name, tuple(BY_NAME))
+    if not measures or len(set(measures)) < len(measures):
+        raise PlanError("measures must be one name or more, each once")
+    return tuple(BY_NAME[name] for name in measures)
+
+
+def _with_parts(asked: Sequence[Measure]) -> list[Measure]:
+    """The measures and all that they are made of."""
+    parts = [BY_NAME[name] for measure in asked for name in measure.of]
+    return [*asked, *_with_parts(parts)] if parts else list(asked)
+
+
+def _differs(value: object, default: object) -> bool:
+    return value is not None if default is None else bool(value != default)
+
+
+def _refuse_without_effect(changed: set[str], asked: Sequence[Measure], knows: Intruder) -> None:
+    every = _with_parts(asked)
+    effective = {name for measure in every for name in (*measure.needs, *measure.uses)}
+    if any(measure.by_scenario for measure in every):
+        effective.add("intruder")
+        if isinstance(knows, SeveralBlocks):
+            effective.add("blocks")
+    if "groups" in changed & effective:
+        effective.add("blocks")  # they say which labels belong to which columns
+    for name in sorted(changed - effective):
+        raise PlanError(f"{name} has no effect on the measures that are asked for; leave it out")
+
+
+def _refuse_missing(changed: set[str], asked: Sequence[Measure], *, lenient: bool) -> None:
+    for measure in asked:
+        for name in measure.needs:
+            if name not in changed and not lenient:
+                raise PlanError(f"measure {measure.name!r} needs {name}; pass {name}=")
+
+
+def _draws(strata: tuple[Stratum, ...] | NotApplicable, asked: Sequence[Measure]) -> bool:
+    if isinstance(strata, NotApplicable):
+        return False
+    by_scenario = any(measure.by_scenario for measure in _with_parts(asked))
+    return by_scenario and any(stratum.is_sample for stratum in strata)
