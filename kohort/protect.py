@@ -148,7 +148,8 @@ def _protect_blocks(
     stages.check_blocks([[names[j] for j in block] for block in columns])
 
     def protect_block(block: tuple[int, ...]) -> tuple[Labels, Floats]:
-        part = table[:, block] if len(block) < len(names) else table
+        # A block of all attributes in file order needs no copy; in another order it does.
+        part = table if block == tuple(range(len(names))) else table[:, block]
         points = z[:, block] if y is None else extend(z[:, block], y, stages.dependence or 0.0)
         axis = None
         if partition.needs_axis:
