@@ -150,7 +150,7 @@ class Choquet:
     def __post_init__(self) -> None:
         check_quantifier(self.quantifier)
         for name, value in self.importance.items():
-            above = isinstance(value, (int, float)) and value > 0
+            above = isinstance(value, (int, float, np.number)) and bool(value > 0)
             check_number(f"importance of {name!r}", value, rule="a number above 0", holds=above)
 
     def check(self, names: Sequence[str]) -> None:
