@@ -191,7 +191,7 @@ def _absolute_correlation(x: Floats) -> Floats:
     from kohort.kernels.statistics import correlation, mean_and_std
 
     x = np.asfortranarray(x)
-    r = np.round(np.abs(correlation(x, *mean_and_std(x))), DIGITS)
+    r = np.abs(correlation(x, *mean_and_std(x))).round(DIGITS)
     np.fill_diagonal(r, 0.0)
     return r
 
@@ -214,7 +214,7 @@ def _correlated_clusters(r: Floats, size: int) -> Blocks:
         while len(cluster) < min(size, len(free)):
             rest = [j for j in free if j not in cluster]
             means = r[np.ix_(cluster, rest)].mean(axis=0)
-            cluster.append(rest[int(np.argmax(np.round(means, DIGITS)))])
+            cluster.append(rest[int(np.argmax(means.round(DIGITS)))])
         clusters.append(tuple(cluster))
         free = [j for j in free if j not in cluster]
     return tuple(clusters)
