@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-ALL = ("protect", "pipeline")
+ALL = ("protect", "mic1d", "pipeline")
 
 
 def main() -> None:

@@ -75,9 +75,9 @@ class Mic1d:
         # k zeros make a chunk of the second round, whose mean leads each back to its own value.
         return (
             f"every released value comes from a mean of at least {k} scaled values of the whole file"
-            f"{smaller}; in a file of {int(k) ** 2} values or more (k times k) the least and the greatest "
-            "value of a chunk can still be released as they are; no record is promised to be identical "
-            "to any other, so anonymity is measured, not promised"
+            f"{smaller}; from {int(k) ** 2} values on (k times k) the least and the greatest value of a "
+            "chunk can still be released as they are; no record is promised to be identical to any "
+            "other, so anonymity is measured, not promised"
         )
 
     def protect_values(self, x: Floats, *, k: int) -> Floats:
