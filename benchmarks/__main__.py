@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-ALL = ("protect", "pipeline", "mdav", "kward", "measures")
+ALL = ("protect", "pipeline", "mdav", "kward", "mic1d", "measures")
 
 
 def main() -> None:

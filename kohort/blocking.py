@@ -16,6 +16,8 @@ import numpy as np
 from kohort.errors import PlanError
 from kohort.methods import Blocks, Floats, check_whole
 
+DIGITS = 12  # of a correlation; what comes after them is rounding
+
 
 class Blocker(Protocol):
     """Divides the quasi-identifiers into blocks."""
@@ -181,11 +183,15 @@ class Decorrelated:
 
 
 def _absolute_correlation(x: Floats) -> Floats:
-    """abs(r) of every pair (p, p), 0 on the diagonal and for a constant."""
+    """abs(r) of every pair (p, p), 0 on the diagonal and for a constant.
+
+    Rounded to DIGITS, because the last bits of equal correlations (of duplicated attributes, say) are
+    chance: a tie is decided by file order, whatever the order of the records and the units.
+    """
     from kohort.kernels.statistics import correlation, mean_and_std
 
     x = np.asfortranarray(x)
-    r = np.abs(correlation(x, *mean_and_std(x)))
+    r = np.abs(correlation(x, *mean_and_std(x))).round(DIGITS)
     np.fill_diagonal(r, 0.0)
     return r
 
@@ -207,7 +213,8 @@ def _correlated_clusters(r: Floats, size: int) -> Blocks:
             cluster = [free[first], free[second]]
         while len(cluster) < min(size, len(free)):
             rest = [j for j in free if j not in cluster]
-            cluster.append(rest[int(np.argmax(r[np.ix_(cluster, rest)].mean(axis=0)))])
+            means = r[np.ix_(cluster, rest)].mean(axis=0)
+            cluster.append(rest[int(np.argmax(means.round(DIGITS)))])
         clusters.append(tuple(cluster))
         free = [j for j in free if j not in cluster]
     return tuple(clusters)

@@ -15,7 +15,7 @@ from kohort.methods import Floats, check_number
 
 def check_dependence(weight: object) -> None:
     """Refuse a lambda that is no number from 0 to 1."""
-    holds = isinstance(weight, (int, float)) and 0 <= weight <= 1
+    holds = isinstance(weight, (int, float, np.number)) and bool(0 <= weight <= 1)
     check_number("dependence", weight, rule="a number from 0 to 1", holds=holds)
 
 

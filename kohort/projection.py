@@ -149,8 +149,11 @@ class Choquet:
 
     def __post_init__(self) -> None:
         check_quantifier(self.quantifier)
+        if not isinstance(self.importance, dict):
+            got = type(self.importance).__name__
+            raise PlanError(f"importance must be a number for each name, got {got}")
         for name, value in self.importance.items():
-            above = isinstance(value, (int, float)) and value > 0
+            above = isinstance(value, (int, float, np.number)) and bool(value > 0)
             check_number(f"importance of {name!r}", value, rule="a number above 0", holds=above)
 
     def check(self, names: Sequence[str]) -> None:

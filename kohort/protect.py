@@ -148,7 +148,8 @@ def _protect_blocks(
     stages.check_blocks([[names[j] for j in block] for block in columns])
 
     def protect_block(block: tuple[int, ...]) -> tuple[Labels, Floats]:
-        part = table[:, block] if len(block) < len(names) else table
+        # A block of all attributes in file order needs no copy; in another order it does.
+        part = table if block == tuple(range(len(names))) else table[:, block]
         points = z[:, block] if y is None else extend(z[:, block], y, stages.dependence or 0.0)
         axis = None
         if partition.needs_axis:
@@ -200,7 +201,10 @@ def _confidential(
         return None
     if confidential is None:
         raise PlanError("dependence needs the confidential attributes; pass confidential=")
-    y, _ = as_table(confidential)
+    try:
+        y, _ = as_table(confidential)
+    except WaveError as error:
+        raise WaveError(f"confidential: {error}") from None
     if len(y) != n:
         raise WaveError(f"confidential has {len(y)} records but x has {n}; pass the same records")
     return stages.normalize.normalize(y) if stages.extends else None
@@ -208,6 +212,11 @@ def _confidential(
 
 def _weights(weights: npt.ArrayLike | None, stages: Stages, n: int) -> Floats | None:
     """Weights where the centroid takes them, and an error where they are missing or have no effect."""
+    if weights is not None and stages.whole_file is not None:
+        raise PlanError(
+            f"weights have no effect: {stages.whole_file.method!r} protects the file as a whole; "
+            "leave them out"
+        )
     if weights is None and stages.centroid.takes_weights:
         raise PlanError(f"centroid {stages.centroid.method!r} needs weights; pass weights=")
     if weights is not None and not stages.centroid.takes_weights:

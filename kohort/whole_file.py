@@ -70,9 +70,14 @@ class Mic1d:
 
     def guarantee(self, k: int) -> str:
         """What it promises, and what it does not, in words."""
+        smaller = "" if self.remainder == "join" else ", or of the fewer that are left over at the end"
+        # The least and the greatest value of a chunk are scaled to 0 and 1. Once there are k chunks,
+        # k zeros make a chunk of the second round, whose mean leads each back to its own value.
         return (
-            f"every released value comes from a mean of at least {k} scaled values of the whole file; "
-            "no record is promised to be identical to any other, so anonymity is measured, not promised"
+            f"every released value comes from a mean of at least {k} scaled values of the whole file"
+            f"{smaller}; from {int(k) ** 2} values on (k times k) the least and the greatest value of a "
+            "chunk can still be released as they are; no record is promised to be identical to any "
+            "other, so anonymity is measured, not promised"
         )
 
     def protect_values(self, x: Floats, *, k: int) -> Floats:
