@@ -1,7 +1,8 @@
 """The flow on a million records: time against `kohort.protect` with its I/O, cached, and memory.
 
-Each figure comes from a process of its own, so that peak memory is that of the work alone; the
-start-up of Prefect and its server is outside the measured time.
+Each figure comes from a process of its own, so that peak memory is that of the work alone. The flow's
+time is warm, from the call until the release is in place: Prefect's start-up, and the second for which it
+waits for its heartbeat at the end of every flow, are outside it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("KOHORT_HOME", f"{folder}/home")
         write_wave(Path(folder) / "wave.parquet")
-        _child("memory", folder)  # compiles what is not compiled yet
-        _child("flow", folder)
+        _child("flow", folder)  # compiles what is not compiled yet
         plain = _child("memory", folder)
         empty = _child("empty", folder)
         flow = _child("flow", folder)
@@ -101,20 +101,32 @@ def measure_flow(folder: Path) -> dict[str, float]:
         }
     )
 
-    def run(store: str) -> float:
-        started = time.perf_counter()
-        protect_wave(
-            plan=plan, wave=folder / "wave.parquet", out=folder / f"out-{store}", store=folder / store
-        )
-        return time.perf_counter() - started
-
     with prefect_server():
-        from kohort.flows.protect import protect_wave
+        from kohort.flows import protect
+        from kohort.flows.progress import Silent, StageRow
 
-        name = f"store-{os.getpid()}"
-        cold = run(name)
+        class Clock(Silent):
+            """Notes when the last stage was done."""
+
+            def finished(self, row: StageRow) -> None:
+                self.last = time.perf_counter()
+
+        protect.LISTENER = clock = Clock()
+
+        def run(store: str) -> tuple[float, float]:
+            started = time.perf_counter()
+            protect.protect_wave(
+                plan=plan,
+                wave=folder / "wave.parquet",
+                out=folder / f"out-{store}",
+                store=folder / store,
+            )
+            return clock.last - started, time.perf_counter() - started
+
+        run(f"first-{os.getpid()}")
         peak = _peak()
-        cached = run(name)
+        cold = min(run(f"store-{os.getpid()}-{turn}")[0] for turn in range(3))
+        cached = min(run(f"first-{os.getpid()}")[1] for _ in range(3))
         return {"cold": cold, "cached": cached, "peak": peak}
 
 

@@ -23,7 +23,7 @@ from kohort.tasks.centroids import replace
 from kohort.tasks.evaluation import evaluate
 from kohort.tasks.ingest import ingest
 from kohort.tasks.measures import evaluation
-from kohort.tasks.memory import return_freed_memory
+from kohort.tasks.memory import return_large_blocks
 from kohort.tasks.normalization import normalize
 from kohort.tasks.partitioning import partition
 from kohort.tasks.placing import release_folder
@@ -34,6 +34,19 @@ from kohort.tasks.verify import verify
 from kohort.tasks.wave import Columns, digest_of, inspect_wave, newest_wave
 from kohort.tasks.whole_file import whole_file
 
+ORDER = (
+    "ingest",
+    "normalize",
+    "assign_blocks",
+    "project",
+    "partition",
+    "replace",
+    "whole_file",
+    "assemble",
+    "verify",
+    "evaluate",
+    "publish",
+)
 LISTENER: Listener = Silent()
 """Who hears of finished stages: the command line sets it, a worker leaves it."""
 
@@ -43,7 +56,12 @@ class Run:
     """One run's store and the stages it has done."""
 
     store: Store
-    rows: list[StageRow] = field(default_factory=list)
+    finished: list[StageRow] = field(default_factory=list)
+
+    @property
+    def rows(self) -> list[StageRow]:
+        """The stages done, in the order in which a wave passes them."""
+        return sorted(self.finished, key=lambda row: ORDER.index(row.stage))
 
     def start(self, task: Task[..., Any], **inputs: Any) -> PrefectFuture[Any]:
         """Submit a stage; its record goes to this run's store."""
@@ -63,7 +81,7 @@ class Run:
             seconds=made["seconds"],
             cached=future.state.name == "Cached",
         )
-        self.rows.append(row)
+        self.finished.append(row)
         LISTENER.finished(row)
         return Artifact(made["sha256"], made["rows"])
 
@@ -82,7 +100,7 @@ class Run:
         result = task.submit(**inputs).result()
         seconds = round(time.perf_counter() - started, 4)
         row = StageRow(task.name, None, None, None, seconds, cached=False)
-        self.rows.append(row)
+        self.finished.append(row)
         LISTENER.finished(row)
         return result
 
@@ -112,7 +130,7 @@ def protect_wave(
     force : bool
         Whether another release in the folder is replaced.
     """
-    return_freed_memory()
+    return_large_blocks()
     wave, out = newest_wave(wave, out)
     run = Run(Store(store).prepare())
     columns, digest = inspect_wave(wave, plan.roles.build()), digest_of(wave)
@@ -224,10 +242,11 @@ def _protect_blocks(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Part
     normalizing = run.start(normalize, x=x, names=names + confidential, method=stages.normalize)
     given = x if stages.blocks.uses_values else None
     assigning = run.start(assign_blocks, x=given, names=names, method=stages.blocks)
-    z = run.finish(normalize, normalizing)
     blocks, reasons = read_blocks(run.store, run.finish(assign_blocks, assigning))
     stages.check_blocks(blocks)
-    LISTENER.expect(len(run.rows) + len(blocks) * (3 if stages.partitioner.needs_axis else 2) + 4)
+    LISTENER.expect(3 + len(blocks) * (3 if stages.partitioner.needs_axis else 2) + 4)
+    needed = stages.partitioner.uses_normalized or stages.extends
+    z = run.finish(normalize, normalizing) if needed else None
 
     axes: list[Artifact | None] = [None] * len(blocks)
     if stages.partitioner.needs_axis:
@@ -248,6 +267,8 @@ def _protect_blocks(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Part
             for each, axis in zip(blocks, axes, strict=True)
         ],
     )
+    if not needed:  # it ran beside the blocks; see docs/decisions/0005
+        run.finish(normalize, normalizing)
     return Parts(blocks, reasons, [*groups], _replace(run, plan, x, columns, blocks, groups))
 
 

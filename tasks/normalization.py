@@ -11,7 +11,6 @@ from kohort.tasks.store import Artifact, Store
 
 @stage("normalize")
 def normalize(store: Path, x: Artifact, *, names: list[str], method: Normalizer) -> Artifact:
-    """Normalised quasi-identifiers, under their names."""
+    """Normalised attributes, under their names; one at a time, to hold the table only once."""
     files = Store(store)
-    z = method.normalize(files.read_floats(x, names))
-    return files.write({name: z[:, j] for j, name in enumerate(names)})
+    return files.write({name: method.normalize(files.read_floats(x, [name]))[:, 0] for name in names})

@@ -17,6 +17,7 @@ from prefect.cache_policies import NO_CACHE
 
 from kohort.errors import KohortError, StageFailed
 from kohort.tasks.caching import cache_key
+from kohort.tasks.memory import return_unused
 from kohort.tasks.store import Artifact
 
 
@@ -28,6 +29,7 @@ def stage(name: str) -> Callable[[Callable[..., Artifact]], Task[..., dict[str, 
         def run(*args: Any, **arguments: Any) -> dict[str, Any]:
             started = time.perf_counter()
             artifact = guarded(name, function)(*args, **arguments)
+            return_unused()
             return {**asdict(artifact), "seconds": round(time.perf_counter() - started, 4)}
 
         return task(
