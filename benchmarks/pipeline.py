@@ -1,7 +1,7 @@
 """The flow on a million records: time against `kohort.protect` with its I/O, cached, and memory.
 
 Each figure comes from a process of its own, so that peak memory is that of the work alone. The flow's
-time is warm, from the call until the release is in place: Prefect's start-up, and the second for which it
+time is warm, from the call until the release is in place: Prefect's start-up, and the second that it
 waits for its heartbeat at the end of every flow, are outside it.
 """
 
