@@ -94,6 +94,8 @@ def _sorted_order(table: pa.Table) -> pa.Array:
             )
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        if pa.types.is_float16(column.type):  # the one number that Arrow does not sort
+            column = column.cast(pa.float32())
         keys[name] = column
     return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
 
@@ -102,11 +104,14 @@ def _without_foreign_categories(table: pa.Table) -> pa.Table:
     """Categorical columns list only the categories that the released rows have."""
     for position, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            column = table.column(position).cast(field.type.value_type).combine_chunks()
-            encoded = column.dictionary_encode()
+            values = table.column(position).cast(field.type.value_type).combine_chunks()
+            categories = pc.unique(values).drop_null()
+            if field.type.ordered:  # their order has a meaning
+                known = table.column(position).unify_dictionaries().chunk(0).dictionary
+                categories = known.filter(pc.is_in(known, categories))
             fresh = pa.DictionaryArray.from_arrays(
-                encoded.indices.cast(field.type.index_type),
-                encoded.dictionary,
+                pc.index_in(values, categories).cast(field.type.index_type),
+                categories,
                 ordered=field.type.ordered,
             )
             table = table.set_column(position, field, fresh)
