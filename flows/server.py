@@ -70,16 +70,17 @@ def _started(home: Path) -> Iterator[str]:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
         with (home / "start.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # freed by the system when this process ends
-            child = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "kohort.flows.embedded", str(listener.fileno())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=(home / "server.log").open("wb"),
-                pass_fds=[listener.fileno()],
-                env={**os.environ, **EMBEDDED, "PREFECT_API_URL": url},
-                umask=0o077,
-                start_new_session=True,  # an interrupt ends the flow first
-            )
+            with (home / "server.log").open("wb") as log:
+                child = subprocess.Popen(  # noqa: S603
+                    [sys.executable, "-m", "kohort.flows.embedded", str(listener.fileno())],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=log,
+                    pass_fds=[listener.fileno()],
+                    env={**os.environ, **EMBEDDED, "PREFECT_API_URL": url},
+                    umask=0o077,
+                    start_new_session=True,  # an interrupt ends the flow first
+                )
             listener.close()  # the child has it; a dead server must refuse, not keep waiting
             try:
                 import prefect  # noqa: F401  # two seconds, while the server starts
@@ -87,6 +88,7 @@ def _started(home: Path) -> Iterator[str]:
                 _wait_until_healthy(child, url)
             except BaseException:
                 child.kill()
+                child.wait()
                 raise
     try:
         yield url
