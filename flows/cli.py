@@ -24,6 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("kohort: interrupted; finished stages are kept, run it again to continue\n")
         return 130
+    except Exception as error:  # not ours, and its text may quote a cell
+        reason = getattr(error, "strerror", None)
+        sys.stderr.write(
+            f"kohort: stopped on {type(error).__name__}{f' ({reason})' if reason else ''}\n"
+        )
+        return StageFailed.exit_code
 
 
 def parser() -> argparse.ArgumentParser:
