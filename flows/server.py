@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kohort.errors import StageFailed
+from kohort.errors import PlanError, StageFailed
 from kohort.home import kohort_home, private_folder
 
 PATIENCE = 120.0  # seconds for a first start on a busy machine: the database is made then
@@ -49,16 +49,44 @@ def prefect_server() -> Iterator[str]:
     os.environ.update(QUIET)
     given = os.environ.get("PREFECT_API_URL")
     if given:
+        _check_alive(given)
         yield given
         return
-    home = private_folder(kohort_home() / "prefect")
+    home = _state_folder()
     os.environ["PREFECT_HOME"] = str(home)
+    for name in ("NO_PROXY", "no_proxy"):  # a proxy does not know our loopback server
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1"]))
     with _started(home) as url:
         os.environ["PREFECT_API_URL"] = url
         try:
             yield url
         finally:
             del os.environ["PREFECT_API_URL"]
+
+
+def _check_alive(url: str) -> None:
+    """Refuse a server that does not answer at once; Prefect itself would wait for minutes."""
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=10):  # noqa: S310
+            return
+    except OSError as error:  # an answer other than 200 is an answer: Prefect will say what it means
+        if isinstance(getattr(error, "reason", error), (ConnectionError, TimeoutError, socket.gaierror)):
+            raise StageFailed(
+                f"the Prefect server {url} does not answer; start it, or unset PREFECT_API_URL"
+            ) from None
+    except ValueError:
+        raise PlanError(
+            f"PREFECT_API_URL = {url} is no address; write it as http://HOST:PORT/api"
+        ) from None
+
+
+def _state_folder() -> Path:
+    try:
+        return private_folder(kohort_home() / "prefect")
+    except OSError as error:
+        raise StageFailed(
+            f"the state folder {kohort_home()} cannot be used ({error.strerror}); set KOHORT_HOME"
+        ) from None
 
 
 @contextmanager
