@@ -72,7 +72,18 @@ def sample_plan() -> Path:
 
 
 @pytest.fixture
-def columns() -> dict[str, Any]:
+def columns(make_columns: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The small survey, for one test to change."""
+    return make_columns()
+
+
+@pytest.fixture(scope="session")
+def make_columns() -> Callable[[], dict[str, Any]]:
+    """Make the small survey afresh."""
+    return small_survey
+
+
+def small_survey() -> dict[str, Any]:
     """A survey of 40 persons in 20 households: key, name, three quasi-identifiers, the rest."""
     rng = np.random.default_rng(7)
     n = 40
@@ -100,7 +111,7 @@ def write_wave(tmp_path: Path) -> Callable[..., Path]:
     return write
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def plan_of() -> Callable[..., dict[str, Any]]:
     """The small survey's plan as a dict, with sections replaced (or left out: None)."""
 
