@@ -35,10 +35,10 @@ QUIET = {
     "PREFECT_CLIENT_MAX_RETRIES": "1",  # a dead server is noticed in seconds, not in minutes
     "PREFECT_CLI_PROMPT": "false",
     "PREFECT_SHOW_WORKER_UPGRADE_MESSAGE": "false",
+    "PREFECT_SERVER_EPHEMERAL_ENABLED": "false",  # Prefect's own would outlive a killed command
 }
 EMBEDDED = {
     "PREFECT_UI_ENABLED": "false",
-    "PREFECT_SERVER_EPHEMERAL_ENABLED": "false",
     "PREFECT_MEMO_STORE_PATH": "",
 }
 
@@ -56,12 +56,11 @@ def prefect_server() -> Iterator[str]:
     os.environ["PREFECT_HOME"] = str(home)
     for name in ("NO_PROXY", "no_proxy"):  # a proxy does not know our loopback server
         os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1"]))
-    with _started(home) as url:
-        os.environ["PREFECT_API_URL"] = url
-        try:
+    try:
+        with _started(home) as url:
             yield url
-        finally:
-            del os.environ["PREFECT_API_URL"]
+    finally:
+        os.environ.pop("PREFECT_API_URL", None)
 
 
 def _check_alive(url: str) -> None:
@@ -96,6 +95,7 @@ def _started(home: Path) -> Iterator[str]:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
+        os.environ["PREFECT_API_URL"] = url  # before Prefect is imported: it looks only then
         with (home / "start.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # freed by the system when this process ends
             with (home / "server.log").open("wb") as log:
@@ -105,7 +105,7 @@ def _started(home: Path) -> Iterator[str]:
                     stdout=subprocess.DEVNULL,
                     stderr=log,
                     pass_fds=[listener.fileno()],
-                    env={**os.environ, **EMBEDDED, "PREFECT_API_URL": url},
+                    env={**os.environ, **EMBEDDED},
                     umask=0o077,
                     start_new_session=True,  # an interrupt ends the flow first
                 )
