@@ -138,6 +138,12 @@ def plan_of() -> Callable[..., dict[str, Any]]:
     return plan
 
 
+@pytest.fixture(scope="session")
+def toml_of() -> Callable[[Mapping[str, Any]], str]:
+    """TOML of a plan given as a dict."""
+    return as_toml
+
+
 @pytest.fixture
 def write_plan(tmp_path: Path) -> Callable[..., Path]:
     """Write a plan (a dict, or TOML as it is) as a file."""
