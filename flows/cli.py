@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,9 +94,12 @@ def _run_flow(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
     from kohort.flows.server import prefect_server
 
     with listening() as listener, prefect_server() as url:
+        from prefect.events.worker import EventsWorker
+
         from kohort.flows import protect
 
         protect.LISTENER = listener
+        answers = True
         try:
             result: dict[str, Any] = protect.protect_wave(
                 plan=plan,
@@ -107,10 +111,14 @@ def _run_flow(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
         except KohortError:
             raise
         except Exception as error:
+            answers = False
             raise StageFailed(
                 f"the run stopped on {type(error).__name__} at the Prefect server {url}; "
                 "finished stages are kept, run it again to continue"
             ) from None
+        finally:
+            if answers:  # what the server shows of the stages travels as events, behind the run
+                EventsWorker.drain_all(timeout=5)
     return result
 
 
@@ -129,5 +137,13 @@ def _plan_check(options: argparse.Namespace) -> int:
     return 0
 
 
+def program() -> None:
+    """`kohort` itself: end at once, as Prefect would talk to a dead server for minutes on its way out."""
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    program()
