@@ -430,7 +430,11 @@ def test_a_server_that_dies_midway(sample_plan, sample_wave, tmp_path, home, pre
         r"kohort: .* at the Prefect server .*; finished stages are kept.*", err.splitlines()[-1]
     )
     assert all(re.match(r"[a-z_]+(, block \d+)?: ", line) for line in err.splitlines()[:-1])
-    assert not (tmp_path / "out").exists()
+    # Stages go on without the server; what they released is whole, or is not there.
+    assert everything_in(tmp_path / "out") in (
+        [],
+        ["evaluation.json", "manifest.json", "protected.parquet"],
+    )
 
 
 def servers_of(process):
