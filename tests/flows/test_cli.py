@@ -188,9 +188,8 @@ EARLY = {
 def early(tmp_path_factory, make_columns, plan_of, toml_of):
     """Every refusal that needs no run, and those of data in memory; and what they left behind."""
     folder = tmp_path_factory.mktemp("early")
-    columns, weighted = make_columns(), {"centroid": {"method": "weighted_mean"}}
+    columns = make_columns()
     (folder / "plan.toml").write_text(toml_of(plan_of()))
-    (folder / "weighted.toml").write_text(toml_of(plan_of(**weighted)))
     pq.write_table(table_of(columns), folder / "wave.parquet")
     content = (folder / "wave.parquet").read_bytes()
     (folder / "damaged.parquet").write_bytes(content[:-30] + b"\xff" * 22 + content[-8:])
@@ -201,7 +200,7 @@ def early(tmp_path_factory, make_columns, plan_of, toml_of):
     for kind, refusals in (("footer", FOOTER_REFUSALS), ("data", DATA_REFUSALS)):
         for name, (change, _) in refusals.items():
             pq.write_table(change(columns), folder / f"{name}.parquet")
-            cases[f"{kind}: {name}"] = ["weighted.toml", f"{name}.parquet", "--out", "out"]
+            cases[f"{kind}: {name}"] = ["plan.toml", f"{name}.parquet", "--out", "out"]
             if kind == "data":
                 cases[f"{kind}: {name}"].append("--in-memory")
     cases |= {f"file: {name}": arguments for name, (arguments, *_) in FILE_REFUSALS.items()}
@@ -238,8 +237,7 @@ def test_data_are_refused_in_the_flow_too(
     name, columns, plan_of, write_plan, write_wave, tmp_path, capfd, prefect_url
 ):
     change, sentence = DATA_REFUSALS[name]
-    plan = write_plan(plan_of(centroid={"method": "weighted_mean"}))
-    wave = write_wave(change(columns))
+    plan, wave = write_plan(plan_of()), write_wave(change(columns))
     code = main(
         ["protect", str(plan), str(wave), "--out", str(tmp_path / "out"), "--store", str(tmp_path / "s")]
     )

@@ -249,6 +249,12 @@ def test_a_check_says_what_would_be_done(columns, plan_of, write_wave):
     ]
 
 
+def test_weights_are_checked_even_where_nothing_is_weighted(columns, plan_of, write_wave):
+    columns["weight"][5] = 0.0
+    with pytest.raises(WaveError, match="1 of 40 weights are missing, infinite or not above 0"):
+        what_would_be_done(Plan.model_validate(plan_of()), write_wave(columns))
+
+
 def test_a_check_makes_the_checks_of_a_run(columns, plan_of, write_wave):
     columns["income"][3] = float("nan")
     with pytest.raises(WaveError, match=r"missing cells in income \(1\)"):

@@ -238,7 +238,8 @@ CHANGES = {
 @pytest.mark.parametrize(("change", "kept"), CHANGES.values(), ids=CHANGES)
 def test_a_change_recomputes_what_depends_on_it(change, kept, done, plan_of, wave, run):
     changed = run(plan_of(**BLOCKS, **change), wave)
-    assert {stage for stage, _ in stages(changed, cached=True)} == kept
+    # Block 0: of block 1, rent alone, all axes give the same groups.
+    assert {stage for stage, block in stages(changed, cached=True) if block != 1} == kept
 
 
 def test_a_changed_file_recomputes_everything(done, columns, plan_of, write_wave, run):
