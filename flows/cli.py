@@ -138,7 +138,7 @@ def _plan_check(options: argparse.Namespace) -> int:
 
 
 def program() -> None:
-    """`kohort` itself: end at once, as Prefect would talk to a dead server for minutes on its way out."""
+    """`kohort` itself: ends at once; on its way out Prefect would talk to a dead server for minutes."""
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
