@@ -115,22 +115,38 @@ def discard_untrusted_record(store: Store, key: str) -> None:
 
 
 def trusted_artifact(record: Path) -> Artifact | None:
-    """The artifact that a record names, if the record has exactly the form that kohort writes."""
+    """The artifact that a record names, if the record has exactly the form that kohort writes.
+
+    Any object in it that is not exactly as expected could name a class, which Prefect would import.
+    """
     try:
         if record.is_symlink():
             return None
-        content = json.loads(record.read_bytes())
-        serializer = content["metadata"]["serializer"]
-        result = json.loads(content["result"])
+        content = json.loads(record.read_bytes(), object_pairs_hook=_each_name_once)
+        result = json.loads(content["result"], object_pairs_hook=_each_name_once)
+        metadata = dict(content["metadata"])
         if (
             set(content) != {"metadata", "result"}
-            or serializer != expected_serializer()
-            or set(result) != {"sha256", "rows", "seconds"}
+            or metadata.pop("serializer") != expected_serializer()
+            or set(metadata) != {"storage_key", "expiration", "prefect_version", "storage_block_id"}
+            or not all(value is None or isinstance(value, str) for value in metadata.values())
+            or _types(result) != {"sha256": str, "rows": int, "seconds": float}
         ):
             return None
-        return Artifact(_hexadecimal(result["sha256"]), int(result["rows"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        return Artifact(_hexadecimal(result["sha256"]), result["rows"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; of a name given twice Prefect would decode the value that we do not see."""
+    if len(pairs) != len(dict(pairs)):
+        raise ValueError("a name is given twice")
+    return dict(pairs)
+
+
+def _types(values: Mapping[str, Any]) -> dict[str, type]:
+    return {name: type(value) for name, value in values.items()}
 
 
 @functools.cache
@@ -141,7 +157,7 @@ def expected_serializer() -> dict[str, Any]:
     return JSONSerializer().model_dump(mode="json")
 
 
-def _hexadecimal(digest: Any) -> str:
-    if not isinstance(digest, str) or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+def _hexadecimal(digest: str) -> str:
+    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
         raise ValueError("no digest")
     return digest
