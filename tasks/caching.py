@@ -1,7 +1,7 @@
 """The one rule for cache keys, and the check of a record before Prefect opens it.
 
 A key is made of content: digests of the inputs, the stage's own parameters, the code of kohort's
-mathematics and of the task's module, the versions of the numerical libraries, and the CPU's features.
+mathematics and of all tasks, the versions of the numerical libraries, and the CPU's features.
 Where files lie and how blocks are numbered is not in it.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import importlib
 import importlib.metadata
 import inspect
 import json
@@ -19,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import kohort
+import kohort.tasks
 from kohort.tasks.store import Artifact, Store
 
 NOT_IN_KEYS = frozenset({"store", "block", "wave"})  # where things are, not what they are
@@ -28,19 +27,13 @@ LIBRARIES = ("numba", "numpy", "pyarrow", "scipy")
 
 @functools.cache
 def code_digest() -> str:
-    """SHA-256 over all of kohort's mathematics, by path and content."""
-    root = Path(inspect.getfile(kohort)).parent
+    """SHA-256 over all of kohort's mathematics and of its tasks, by path and content."""
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for package in (kohort, kohort.tasks):
+        root = Path(inspect.getfile(package)).parent
+        for path in sorted(root.rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-@functools.cache
-def module_digest(module: str) -> str:
-    """SHA-256 of the source of a task's module."""
-    source = inspect.getsource(importlib.import_module(module))
-    return hashlib.sha256(source.encode()).hexdigest()
 
 
 @functools.cache
@@ -62,12 +55,12 @@ def cpu() -> dict[str, str]:
     }
 
 
-def stage_key(stage: str, module: str, inputs: Mapping[str, Any]) -> str:
+def stage_key(stage: str, inputs: Mapping[str, Any]) -> str:
     """Key of a stage with these inputs."""
     content = {
         "stage": stage,
         "inputs": {n: _canonical(v) for n, v in inputs.items() if n not in NOT_IN_KEYS},
-        "code": [code_digest(), module_digest(module)],
+        "code": code_digest(),
         "versions": versions(),
         "cpu": cpu(),
     }
@@ -88,11 +81,11 @@ def _canonical(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be part of a cache key")
 
 
-def cache_key(stage: str, module: str) -> Callable[[Any, dict[str, Any]], str]:
+def cache_key(stage: str) -> Callable[[Any, dict[str, Any]], str]:
     """Prefect's `cache_key_fn` of a stage; a record that cannot be trusted is removed on the way."""
 
     def key_of(context: Any, arguments: dict[str, Any]) -> str:
-        key = stage_key(stage, module, arguments)
+        key = stage_key(stage, arguments)
         discard_untrusted_record(Store(Path(arguments["store"])), key)
         return key
 

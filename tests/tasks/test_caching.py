@@ -19,7 +19,6 @@ from kohort.tasks.caching import cache_key, discard_untrusted_record, stage_key,
 from kohort.tasks.roles import Roles
 from kohort.tasks.store import Artifact
 
-MODULE = "kohort.tasks.partitioning"
 INPUTS = {
     "store": Path("/here"),
     "wave": Path("/wave.parquet"),
@@ -33,7 +32,7 @@ INPUTS = {
 
 
 def key(**changes):
-    return stage_key("partition", MODULE, {**INPUTS, **changes})
+    return stage_key("partition", {**INPUTS, **changes})
 
 
 def test_a_key_is_the_same_twice():
@@ -69,12 +68,11 @@ def test_every_input_is_in_a_key():
     assert len(set(keys)) == len(keys)
 
 
-def test_stage_and_module_are_in_a_key():
-    assert stage_key("replace", MODULE, INPUTS) != key()
-    assert stage_key("partition", "kohort.tasks.centroids", INPUTS) != key()
+def test_the_stage_is_in_a_key():
+    assert stage_key("replace", INPUTS) != key()
 
 
-@pytest.mark.parametrize("name", ["code_digest", "module_digest", "versions", "cpu"])
+@pytest.mark.parametrize("name", ["code_digest", "versions", "cpu"])
 def test_code_versions_and_cpu_are_in_a_key(name, monkeypatch):
     before = key()
     monkeypatch.setattr(caching, name, lambda *_: "another")
@@ -235,9 +233,9 @@ def test_a_record_whose_file_is_damaged_is_removed(store, artifact, record):
 
 
 def test_prefect_asks_for_the_key_and_the_record_is_gone(store):
-    put(store, "garbage", stage_key("partition", MODULE, {"store": store.root, "k": 3}))
-    found = cache_key("partition", MODULE)(None, {"store": store.root, "k": 3})
-    assert found == stage_key("partition", MODULE, {"store": store.root, "k": 3})
+    put(store, "garbage", stage_key("partition", {"store": store.root, "k": 3}))
+    found = cache_key("partition")(None, {"store": store.root, "k": 3})
+    assert found == stage_key("partition", {"store": store.root, "k": 3})
     assert list(store.records.iterdir()) == []
 
 
@@ -249,5 +247,6 @@ def test_no_record_is_no_trouble(store):
 def test_code_is_digested_with_names_and_content():
     root = Path(caching.inspect.getfile(caching.kohort)).parent
     assert (root / "protect.py").exists()
+    tasks = Path(caching.inspect.getfile(caching.kohort.tasks)).parent
+    assert (tasks / "release.py").exists()
     assert len(caching.code_digest()) == 64
-    assert caching.module_digest(MODULE) != caching.module_digest("kohort.tasks.centroids")
