@@ -102,7 +102,7 @@ def measure_flow(folder: Path) -> dict[str, float]:
     )
 
     with prefect_server():
-        from kohort.flows import protect
+        from kohort.flows import protect, running
         from kohort.flows.progress import Silent, StageRow
 
         class Clock(Silent):
@@ -111,7 +111,7 @@ def measure_flow(folder: Path) -> dict[str, float]:
             def finished(self, row: StageRow) -> None:
                 self.last = time.perf_counter()
 
-        protect.LISTENER = clock = Clock()
+        running.LISTENER = clock = Clock()
 
         def run(store: str) -> tuple[float, float]:
             started = time.perf_counter()

@@ -117,9 +117,9 @@ def _run_flow(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
     with listening() as listener, prefect_server() as url:
         from prefect.events.worker import EventsWorker
 
-        from kohort.flows import protect
+        from kohort.flows import protect, running
 
-        protect.LISTENER = listener
+        running.LISTENER = listener
         answers = True
         try:
             result: dict[str, Any] = protect.protect_wave(

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
+from kohort.evaluation.jobs import BY_NAME, jobs, results
+from kohort.evaluation.measures import Release
+from kohort.evaluation.report import Result
 from kohort.flows.manifest import build_manifest
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
 from kohort.flows.progress import Listener, StageRow
 from kohort.protect import Protected, protect
-from kohort.tasks.measures import Block, evaluation, measure
+from kohort.tasks.measures import Block, evaluation, measure, with_details
 from kohort.tasks.placing import partial_beside, place, release_folder
 from kohort.tasks.release import count_identical, release_table, rounded, write_release
+from kohort.tasks.released import Inputs, evaluation_inputs
 from kohort.tasks.store import Artifact
 from kohort.tasks.wave import (
     check_keys,
@@ -86,6 +90,11 @@ def protect_in_memory(
             views = _views(x, values, protected, names)
             table = measure(views, read_codes(wave, columns.open_to_intruders), units)
         report = evaluation(table, [view.names for view in views], k=plan.k, rows=columns.rows)
+        if plan.evaluate is not None:
+            with timed("measure"):
+                inputs = evaluation_inputs(wave, roles, columns)
+                found = _measures(plan, wave, x, values, protected, names, inputs)
+            report = with_details(report, found)
         released = Artifact(digest_of(file.path), columns.rows)
         manifest = build_manifest(
             plan,
@@ -111,17 +120,60 @@ def protect_in_memory(
 
 def _views(x: Any, values: Any, protected: Protected, names: tuple[str, ...]) -> list[Block]:
     """What is evaluated: each block, or the file as a whole where there are none."""
+
+    def column(name: str) -> tuple[Any, Any]:
+        return x[:, names.index(name)], values[:, names.index(name)]
+
     if not protected.blocks:
-        return [Block(names, x=lambda: x, protected=lambda: values, groups=None)]
+        return [Block(names, column, values, None)]
     return [
         Block(
             [names[j] for j in block],
-            x=partial(x.__getitem__, (slice(None), block)),
-            protected=partial(values.__getitem__, (slice(None), block)),
-            groups=partial(protected.groups.__getitem__, (slice(None), number)),
+            column,
+            _centroids(values[:, block], protected.groups[:, number]),
+            protected.groups[:, number],
         )
         for number, block in enumerate(protected.blocks)
     ]
+
+
+def _measures(
+    plan: Plan,
+    wave: Path,
+    x: Any,
+    values: Any,
+    protected: Protected,
+    names: Sequence[str],
+    inputs: Inputs,
+) -> tuple[Result, ...]:
+    """The measures that the plan asks for, scenario by scenario."""
+    request = plan.evaluate
+    blocks = protected.blocks or (tuple(range(len(names))),)
+    strata = request.knows.scenarios(names=names, blocks=blocks, seed=plan.seed)
+    groups = tuple(np.ascontiguousarray(labels) for labels in protected.groups.T)
+    everything = inputs.read(wave)
+    outcomes = {}
+    for job in jobs(request.asked, strata, inputs.given):
+        measure = BY_NAME[job.measure]
+        used = {*measure.uses, *measure.needs}
+        release = Release(
+            x=x,
+            protected=values,
+            names=tuple(names),
+            blocks=blocks,
+            groups=groups if groups and "groups" in used else None,
+            **{name: value for name, value in everything.items() if name in used},
+            **request.parameters(measure),
+        )
+        outcomes[job] = job.compute(release)
+    return results(request.asked, strata, inputs.given, outcomes)
+
+
+def _centroids(values: Any, groups: Any) -> Any:
+    """The values of one member of each group."""
+    member = np.empty(int(groups.max()) + 1, np.int64)
+    member[groups] = np.arange(len(groups))
+    return values[member]
 
 
 def _ingest(plan: Plan, wave: Path, names: tuple[str, ...]) -> tuple[Any, Any, Any, Any]:

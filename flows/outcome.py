@@ -46,13 +46,14 @@ def as_text(result: Mapping[str, Any]) -> str:
     constant = [name for block in blocks for name in block["constant"]]
     loss = "not applicable" if measures["loss"] is None else f"{100 * measures['loss']:.2f} %"
     alone = f"{100 * measures['unique']:.1f} % of the records are unique"
+    how = f"in {groups} groups over {len(blocks)} block{'s' if len(blocks) != 1 else ''}"
     lines = [
-        f"protected {result['rows']} records in {groups} groups over {len(blocks)} "
-        f"block{'s' if len(blocks) != 1 else ''}",
+        f"protected {result['rows']} records {how if groups else 'as a whole, without groups'}",
         f"  promise        {result['claim']}",
         f"  loss           {loss} of the variance",
-        f"  min_anonymity  {measures['min_anonymity']} ({alone})",
+        f"  min_anonymity  {measures['min_anonymity']:.0f} ({alone})",
         f"  k_real         {measures['k_real']:.2f}",
+        f"  unchanged      {100 * measures['unchanged']:.2f} % of the protected cells",
     ]
     if constant:
         lines.append(f"  constant       {', '.join(constant)}")

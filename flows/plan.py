@@ -13,6 +13,7 @@ import kohort
 from kohort.blocking import BLOCKERS
 from kohort.centroids import CENTROIDS
 from kohort.errors import PlanError
+from kohort.flows.evaluating import EvaluateSection
 from kohort.flows.messages import first_sentence
 from kohort.flows.sections import Section, choice_of, section_of
 from kohort.normalization import NORMALIZERS
@@ -57,6 +58,7 @@ class Plan(Section):
     partition: PartitionSection
     dependence: DependenceSection | None = None
     centroid: CentroidSection = Field(default={"method": "mean"}, validate_default=True)
+    evaluate: EvaluateSection | None = None
     release: ReleaseSection = Field(default_factory=ReleaseSection)  # type: ignore[valid-type]
 
     @field_validator("version")

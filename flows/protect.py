@@ -2,107 +2,38 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from prefect import Task, flow
-from prefect.futures import PrefectFuture
+from prefect import flow
 from prefect.task_runners import ThreadPoolTaskRunner
 
+from kohort.flows import running
+from kohort.flows.evaluation import Pair, run_measures
 from kohort.flows.manifest import build_manifest
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
-from kohort.flows.progress import Listener, Silent, StageRow
+from kohort.flows.running import Run
 from kohort.protect import available_cores
 from kohort.tasks.assemble import assemble
 from kohort.tasks.blocking import assign_blocks, read_blocks
-from kohort.tasks.centroids import replace
+from kohort.tasks.centroids import Protected, replace
 from kohort.tasks.evaluation import evaluate
 from kohort.tasks.ingest import ingest
-from kohort.tasks.measures import evaluation
+from kohort.tasks.measures import evaluation, with_details
 from kohort.tasks.memory import return_large_blocks
 from kohort.tasks.normalization import normalize
 from kohort.tasks.partitioning import partition
 from kohort.tasks.placing import release_folder
+from kohort.tasks.points import Points
 from kohort.tasks.projection import project
 from kohort.tasks.publish import publish
+from kohort.tasks.released import evaluation_inputs
 from kohort.tasks.store import Artifact, Store
 from kohort.tasks.verify import verify
 from kohort.tasks.wave import Columns, digest_of, inspect_wave, newest_wave
 from kohort.tasks.whole_file import whole_file
-
-ORDER = (
-    "ingest",
-    "normalize",
-    "assign_blocks",
-    "project",
-    "partition",
-    "replace",
-    "whole_file",
-    "assemble",
-    "verify",
-    "evaluate",
-    "publish",
-)
-LISTENER: Listener = Silent()
-"""Who hears of finished stages: the command line sets it, a worker leaves it."""
-
-
-@dataclass
-class Run:
-    """One run's store and the stages it has done."""
-
-    store: Store
-    finished: list[StageRow] = field(default_factory=list)
-
-    @property
-    def rows(self) -> list[StageRow]:
-        """The stages done, in the order in which a wave passes them."""
-        return sorted(self.finished, key=lambda row: ORDER.index(row.stage))
-
-    def start(self, task: Task[..., Any], **inputs: Any) -> PrefectFuture[Any]:
-        """Submit a stage; its record goes to this run's store."""
-        cached = task.with_options(result_storage=self.store.records)
-        return cached.submit(store=self.store.root, **inputs)
-
-    def finish(
-        self, task: Task[..., Any], future: PrefectFuture[Any], block: int | None = None
-    ) -> Artifact:
-        """Wait for a stage and note it."""
-        made = future.result()
-        row = StageRow(
-            stage=task.name,
-            block=block,
-            sha256=made["sha256"],
-            rows=made["rows"],
-            seconds=made["seconds"],
-            cached=future.state.name == "Cached",
-        )
-        self.finished.append(row)
-        LISTENER.finished(row)
-        return Artifact(made["sha256"], made["rows"])
-
-    def do(self, task: Task[..., Any], **inputs: Any) -> Artifact:
-        """One stage, start to finish."""
-        return self.finish(task, self.start(task, **inputs))
-
-    def do_blocks(self, task: Task[..., Any], inputs: Iterable[dict[str, Any]]) -> list[Artifact]:
-        """One stage of all blocks, in parallel."""
-        futures = [self.start(task, block=number, **each) for number, each in enumerate(inputs)]
-        return [self.finish(task, future, number) for number, future in enumerate(futures)]
-
-    def do_uncached(self, task: Task[..., Any], **inputs: Any) -> Any:
-        """A stage that is done in every run."""
-        started = time.perf_counter()
-        result = task.submit(**inputs).result()
-        seconds = round(time.perf_counter() - started, 4)
-        row = StageRow(task.name, None, None, None, seconds, cached=False)
-        self.finished.append(row)
-        LISTENER.finished(row)
-        return result
 
 
 @flow(
@@ -134,6 +65,7 @@ def protect_wave(
     wave, out = newest_wave(wave, out)
     run = Run(Store(store).prepare())
     columns, digest = inspect_wave(wave, plan.roles.build()), digest_of(wave)
+    inputs = evaluation_inputs(wave, plan.roles.build(), columns)
     with release_folder(out):
         x = run.do(
             ingest,
@@ -160,7 +92,6 @@ def protect_wave(
             wave=wave,
             x=x,
             protected=parts.protected,
-            groups=parts.groups,
             blocks=parts.attributes,
             digest=digest,
             others=list(columns.open_to_intruders),
@@ -177,6 +108,11 @@ def protect_wave(
         )
         measures = run.store.read(run.finish(evaluate, measured))
         report = evaluation(measures, parts.attributes, k=plan.k, rows=columns.rows)
+        if plan.evaluate is not None:
+            pair = Pair(
+                wave, digest, x, parts.protected, columns.quasi_identifiers, parts.attributes, inputs
+            )
+            report = with_details(report, run_measures(run, plan.evaluate, pair, seed=plan.seed))
         manifest = build_manifest(
             plan,
             wave_digest=digest,
@@ -207,8 +143,7 @@ class Parts:
     """What is in each part."""
     reasons: list[str]
     """Why each block is what it is; empty where there are no blocks."""
-    groups: list[Artifact | None]
-    protected: list[Artifact]
+    protected: list[Protected]
 
     @property
     def blocks(self) -> list[list[str]]:
@@ -218,7 +153,7 @@ class Parts:
 
 def _protect_whole_file(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Parts:
     """All values at once; there are no groups of records."""
-    LISTENER.expect(6)
+    running.LISTENER.expect(6)
     names = list(columns.quasi_identifiers)
     protected = run.do(
         whole_file,
@@ -228,54 +163,56 @@ def _protect_whole_file(run: Run, plan: Plan, x: Artifact, columns: Columns) -> 
         k=plan.k,
         integers=list(columns.integers) if plan.release.round_integers else [],
     )
-    return Parts([names], [], [None], [protected])
+    return Parts([names], [], [Protected(protected, None)])
 
 
 def _protect_blocks(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Parts:
     """Groups and protected values of every block, the blocks in parallel."""
     stages, names = plan.stages, list(columns.quasi_identifiers)
     confidential = list(plan.roles.confidential) if stages.extends else []
-    extension = {
-        "confidential": confidential,
-        "dependence": stages.dependence if stages.extends else None,
-    }
     normalizing = run.start(normalize, x=x, names=names + confidential, method=stages.normalize)
     given = x if stages.blocks.uses_values else None
     assigning = run.start(assign_blocks, x=given, names=names, method=stages.blocks)
     blocks, reasons = read_blocks(run.store, run.finish(assign_blocks, assigning))
+    z = run.finish(normalize, normalizing)
     stages.check_blocks(blocks)
-    LISTENER.expect(3 + len(blocks) * (3 if stages.partitioner.needs_axis else 2) + 4)
-    needed = stages.partitioner.uses_normalized or stages.extends
-    z = run.finish(normalize, normalizing) if needed else None
+    running.LISTENER.expect(3 + len(blocks) * (3 if stages.partitioner.needs_axis else 2) + 4)
 
+    points = Points(
+        z=z,
+        method=stages.normalize,
+        confidential=tuple(confidential),
+        dependence=stages.dependence if stages.extends else None,
+    )
     axes: list[Artifact | None] = [None] * len(blocks)
     if stages.partitioner.needs_axis:
-        source = {"x": None, "z": z} if stages.extends else {"x": x, "z": None}
+        extended = points if stages.extends else None
         axes[:] = run.do_blocks(
             project,
             [
-                {"names": each, "method": stages.projection_of(each), **source, **extension}
+                {"x": x, "names": each, "method": stages.projection_of(each), "points": extended}
                 for each in blocks
             ],
         )
-    settings = {"method": stages.partitioner, "k": plan.k, **extension}
-    used = z if stages.partitioner.uses_normalized else None
+    source = {"x": x, "points": points}
+    if not stages.partitioner.uses_normalized:
+        source = {"x": None, "points": None}
     groups = run.do_blocks(
         partition,
         [
-            {"z": used, "axis": axis, "names": each, **settings}
+            {"axis": axis, "names": each, "method": stages.partitioner, "k": plan.k, **source}
             for each, axis in zip(blocks, axes, strict=True)
         ],
     )
-    if not needed:  # it ran beside the blocks; see docs/decisions/0005
-        run.finish(normalize, normalizing)
-    return Parts(blocks, reasons, [*groups], _replace(run, plan, x, columns, blocks, groups))
+    centroids = _replace(run, plan, x, columns, blocks, groups)
+    protected = [Protected(*pair) for pair in zip(centroids, groups, strict=True)]
+    return Parts(blocks, reasons, protected)
 
 
 def _replace(
     run: Run, plan: Plan, x: Artifact, columns: Columns, blocks: list[list[str]], groups: list[Artifact]
 ) -> list[Artifact]:
-    """Protected values of every block."""
+    """Centroids of every block."""
     centroid = plan.stages.centroid
     settings = {"method": centroid, "weight": plan.roles.weight if centroid.takes_weights else None}
     whole = columns.integers if plan.release.round_integers else ()

@@ -23,8 +23,12 @@ class Centroid(Protocol):
         """The name under which a plan asks for it."""
         ...
 
+    def centroids(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
+        """Centroids (g, v) of `x` (n, v), given labels 0..g-1 (n,)."""
+        ...
+
     def replace(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
-        """Protected values (n, v) of `x` (n, v), given labels 0..g-1 (n,)."""
+        """Protected values (n, v) of `x` (n, v): every record's own group's centroid."""
         ...
 
 
@@ -36,12 +40,16 @@ class Mean:
     takes_weights: ClassVar[bool] = False
     method: Literal["mean"] = "mean"
 
-    def replace(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
-        """Each record's group mean."""
-        from kohort.kernels.grouping import group_means, spread_to_members
+    def centroids(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
+        """Means of the groups."""
+        from kohort.kernels.grouping import group_means
 
         _refuse_weights(self.method, weights)
-        return spread_to_members(group_means(np.asfortranarray(x), groups, _count(groups)), groups)
+        return group_means(np.asfortranarray(x), groups, _count(groups))
+
+    def replace(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
+        """Each record's group mean."""
+        return spread(self.centroids(x, groups, weights=weights), groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +60,16 @@ class Median:
     takes_weights: ClassVar[bool] = False
     method: Literal["median"] = "median"
 
-    def replace(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
-        """Each record's group's middle, attribute by attribute."""
-        from kohort.kernels.grouping import group_middles, spread_to_members
+    def centroids(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
+        """Middles of the groups, attribute by attribute."""
+        from kohort.kernels.grouping import group_middles
 
         _refuse_weights(self.method, weights)
-        return spread_to_members(group_middles(np.asfortranarray(x), groups, _count(groups)), groups)
+        return group_middles(np.asfortranarray(x), groups, _count(groups))
+
+    def replace(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
+        """Each record's group's middle, attribute by attribute."""
+        return spread(self.centroids(x, groups, weights=weights), groups)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,14 +80,32 @@ class WeightedMean:
     takes_weights: ClassVar[bool] = True
     method: Literal["weighted_mean"] = "weighted_mean"
 
-    def replace(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
-        """Each record's group's weighted mean."""
-        from kohort.kernels.grouping import group_weighted_means, spread_to_members
+    def centroids(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
+        """Weighted means of the groups."""
+        from kohort.kernels.grouping import group_weighted_means
 
         if weights is None:
             raise PlanError("centroid 'weighted_mean' needs weights; name the weight, or use 'mean'")
-        centroids = group_weighted_means(np.asfortranarray(x), groups, _count(groups), weights)
-        return spread_to_members(centroids, groups)
+        return group_weighted_means(np.asfortranarray(x), groups, _count(groups), weights)
+
+    def replace(self, x: Floats, groups: Labels, *, weights: Floats | None = None) -> Floats:
+        """Each record's group's weighted mean."""
+        return spread(self.centroids(x, groups, weights=weights), groups)
+
+
+def spread(centroids: Floats, groups: Labels) -> Floats:
+    """Every record's own group's centroid, (n, v) Fortran-ordered.
+
+    Parameters
+    ----------
+    centroids : (g, v) array
+        One row a group.
+    groups : (n,) array
+        Labels 0..g-1.
+    """
+    from kohort.kernels.grouping import spread_to_members
+
+    return spread_to_members(np.ascontiguousarray(centroids), groups)
 
 
 def _count(groups: Labels) -> int:

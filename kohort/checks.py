@@ -41,7 +41,7 @@ def as_table(x: npt.ArrayLike | pd.DataFrame) -> tuple[Floats, list[str]]:
         raise WaveError(
             f"x must have two dimensions, records and one attribute or more, got shape {table.shape}"
         )
-    check_cells(table, names)
+    check_cells(table.T, names)
     return table, names
 
 
@@ -55,17 +55,16 @@ def check_columns(names: Sequence[str], kinds: Sequence[str]) -> None:
         raise WaveError(f"not numeric: {', '.join(others)}; leave those attributes out")
 
 
-def check_cells(table: Floats, names: Sequence[str]) -> None:
-    """Refuse missing, infinite and over-large cells, with counts per column."""
-    # The sum of a column is finite unless a cell is not: the usual case costs one pass.
-    with np.errstate(over="ignore", invalid="ignore"):
-        doubtful = [j for j in range(table.shape[1]) if not _is_calm(table[:, j])]
+def check_cells(columns: Sequence[Floats] | Floats, names: Sequence[str]) -> None:
+    """Refuse missing, infinite and over-large cells of columns (p of n), with counts per column."""
+    with np.errstate(invalid="ignore"):
+        doubtful = [j for j, column in enumerate(columns) if not _is_calm(column)]
     for rule, broken in (
         ("missing cells", np.isnan),
         ("infinite cells", np.isinf),
         (f"cells beyond {LARGEST:.0e}", lambda column: np.abs(column) > LARGEST),
     ):
-        counts = {names[j]: int(broken(table[:, j]).sum()) for j in doubtful}
+        counts = {names[j]: int(broken(columns[j]).sum()) for j in doubtful}
         listed = ", ".join(f"{name} ({count})" for name, count in counts.items() if count)
         if listed:
             raise WaveError(

@@ -27,6 +27,28 @@ class Normalizer(Protocol):
         """Normalised copy of `x` (n, p), Fortran-ordered."""
         ...
 
+    def fit(self, x: Floats) -> Scale | None:
+        """Shift and scale of every column of `x`, or None where normalising is more than that."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Scale:
+    """(x - centre) / scale, and one value for all cells of a constant column."""
+
+    centre: Floats
+    scale: Floats
+    constant: float = 0.0
+
+    def apply(self, x: Floats) -> Floats:
+        """Normalised copy of `x` (n, p), Fortran-ordered."""
+        from kohort.kernels.statistics import scaled
+
+        z = scaled(np.asfortranarray(x), self.centre, self.scale)
+        if self.constant:
+            z[:, self.scale == 0.0] = self.constant
+        return z
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zscore:
@@ -37,10 +59,13 @@ class Zscore:
 
     def normalize(self, x: Floats) -> Floats:
         """(x - mean) / std, the standard deviation with ddof 0."""
-        from kohort.kernels.statistics import mean_and_std, scaled
+        return self.fit(x).apply(x)
 
-        x = np.asfortranarray(x)
-        return scaled(x, *mean_and_std(x))
+    def fit(self, x: Floats) -> Scale:
+        """Mean and standard deviation."""
+        from kohort.kernels.statistics import mean_and_std
+
+        return Scale(*mean_and_std(np.asfortranarray(x)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +77,14 @@ class Minmax:
 
     def normalize(self, x: Floats) -> Floats:
         """(x - min) / (max - min)."""
-        from kohort.kernels.statistics import least_and_greatest, scaled
+        return self.fit(x).apply(x)
 
-        x = np.asfortranarray(x)
-        low, high = least_and_greatest(x)
-        z = scaled(x, low, high - low)
-        z[:, low == high] = 0.5
-        return z
+    def fit(self, x: Floats) -> Scale:
+        """Minimum and range."""
+        from kohort.kernels.statistics import least_and_greatest
+
+        low, high = least_and_greatest(np.asfortranarray(x))
+        return Scale(low, high - low, constant=0.5)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +101,10 @@ class Rank:
         n = x.shape[0]
         return np.asfortranarray(rankdata(x, method="average", axis=0) / n)
 
+    def fit(self, x: Floats) -> None:
+        """Ranks are more than a shift and a scale."""
+        return
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Robust:
@@ -85,13 +115,16 @@ class Robust:
 
     def normalize(self, x: Floats) -> Floats:
         """(x - median) / IQR, so that a few extreme values do not set the scale."""
-        from kohort.kernels.statistics import mean_and_std, scaled
+        return self.fit(x).apply(x)
 
-        x = np.asfortranarray(x)
+    def fit(self, x: Floats) -> Scale:
+        """Median, and the interquartile range or the standard deviation."""
+        from kohort.kernels.statistics import mean_and_std
+
         lower, median, upper = np.percentile(x, [25, 50, 75], axis=0)
         scale = upper - lower
-        _, std = mean_and_std(x)
-        return scaled(x, median, np.where(scale <= VANISHING * std, std, scale))
+        _, std = mean_and_std(np.asfortranarray(x))
+        return Scale(median, np.where(scale <= VANISHING * std, std, scale))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +137,10 @@ class Unchanged:
     def normalize(self, x: Floats) -> Floats:
         """A copy of `x`."""
         return np.array(x, dtype=np.float64, order="F")
+
+    def fit(self, x: Floats) -> Scale:
+        """No shift, and a scale of 1."""
+        return Scale(np.zeros(x.shape[1]), np.ones(x.shape[1]))
 
 
 NORMALIZERS: tuple[type[Normalizer], ...] = (Zscore, Minmax, Rank, Robust, Unchanged)

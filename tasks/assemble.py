@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from kohort.errors import WaveError
+from kohort.tasks.centroids import Protected
 from kohort.tasks.release import Release, release_table, write_release
 from kohort.tasks.stage import stage
 from kohort.tasks.store import Artifact, Store
@@ -15,7 +16,7 @@ from kohort.tasks.wave import Columns, digest_of
 def assemble(
     store: Path,
     wave: Path,
-    protected: list[Artifact],
+    protected: list[Protected],
     *,
     digest: str,
     columns: Columns,
@@ -26,7 +27,7 @@ def assemble(
         raise WaveError(f"{wave} changed during the run; run it again")
     files = Store(store)
     arrays = {}
-    for artifact in protected:
-        arrays.update(files.read_columns(artifact))
+    for part in protected:
+        arrays.update(part.columns(files))
     table = release_table(wave, columns, arrays, release)
-    return files.keep(lambda sink: write_release(table, sink), table.num_rows)
+    return files.keep(lambda path: write_release(table, path), table.num_rows)

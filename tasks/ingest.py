@@ -9,12 +9,12 @@ from kohort.tasks.roles import Roles
 from kohort.tasks.stage import stage
 from kohort.tasks.store import Artifact, Store
 from kohort.tasks.wave import (
+    check_confidential,
     check_keys,
     digest_of,
     inspect_wave,
-    read_confidential,
+    read_columns,
     read_units,
-    read_values,
     read_weights,
 )
 
@@ -29,15 +29,14 @@ def ingest(
     columns = inspect_wave(wave, roles)
     if roles.key is not None:
         check_keys(wave, roles.key)
-    x = read_values(wave, columns.quasi_identifiers)
-    table = {name: x[:, j] for j, name in enumerate(columns.quasi_identifiers)}
+    table = read_columns(wave, columns.quasi_identifiers)
     if roles.weight is not None:
         weights = read_weights(wave, roles.weight)  # checked even where nothing is weighted
         if weighted:
             table[roles.weight] = weights
     if extended:
-        y = read_confidential(wave, roles.confidential)
-        table.update({name: y[:, j] for j, name in enumerate(roles.confidential)})
+        check_confidential(wave, roles.confidential)
+        table.update(read_columns(wave, roles.confidential))
     if roles.unit is not None:
         table[roles.unit] = read_units(wave, roles.unit)
     return Store(store).write(table)

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kohort.evaluation import classes, group_sizes, min_anonymity, sse, sst, unique
+from kohort.evaluation import classes, group_sizes, min_anonymity, unique
+from kohort.evaluation.loss import deviations
+from kohort.evaluation.report import Result
 from kohort.methods import Floats, Labels
 
 SCHEMA = 1
@@ -20,12 +22,14 @@ ROWS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One block of a wave, before and after; values are read when they are needed."""
+    """One block of a wave, before and after; attributes are read when they are needed."""
 
     names: Sequence[str]
-    x: Callable[[], Floats]
-    protected: Callable[[], Floats]
-    groups: Callable[[], Labels] | None
+    column: Callable[[str], tuple[Floats, Floats]]
+    """An attribute by name, before and after."""
+    centroids: Floats
+    """One row a group; the protected values themselves where there are no groups."""
+    groups: Labels | None
     """None where the method makes no groups of records."""
 
 
@@ -46,28 +50,35 @@ def measure(blocks: Iterable[Block], others: Sequence[Labels], units: Labels | N
     """
     rows: list[tuple[str, int | None, str | None, float]] = []
     errors = totals = 0.0
+    same = cells = 0
     joint: list[Labels] = []
     for number, block in enumerate(blocks):
-        x, protected = block.x(), block.protected()
-        error, total = sse(x, protected), sst(x)
-        constant = (x == x[0]).all(axis=0)
-        del x
-        labels, sizes = classes(protected)
-        del protected
+        error = total = 0.0
+        for name in block.names:
+            x, protected = block.column(name)
+            off, spread = deviations(x, protected)
+            error, total = error + off, total + spread
+            if np.all(x == x[0]):
+                rows.append(("constant", number, name, 1.0))
+            same += int(np.count_nonzero(x == protected))
+            cells += x.size
+        labels = classes(block.centroids)[0]
+        if block.groups is not None:  # identical centroids of two groups are one class
+            labels = labels[block.groups]
+        sizes = np.bincount(labels)
         errors, totals = errors + error, totals + total
         if total > 0:
             rows.append(("loss", number, None, error / total))
         rows.append(("min_anonymity", number, None, float(sizes.min())))
-        sizes_of_groups = {} if block.groups is None else group_sizes(block.groups())
-        for size, count in sizes_of_groups.items():
+        for size, count in ({} if block.groups is None else group_sizes(block.groups)).items():
             rows.append(("group_sizes", number, str(size), float(count)))
-        rows += [("constant", number, block.names[j], 1.0) for j in np.flatnonzero(constant)]
         joint = [classes([*joint, labels])[0]]
     if totals > 0:
         rows.append(("loss", None, None, errors / totals))
     rows.append(("k_real", None, None, len(joint[0]) / (int(joint[0].max()) + 1)))
     released = [*joint, *others]
     rows.append(("min_anonymity", None, None, float(min_anonymity(released, units=units))))
+    rows.append(("unchanged", None, None, same / cells))
     rows.append(("unique", None, None, unique(released, units=units)))
     columns = [
         pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), ROWS, strict=True)
@@ -97,3 +108,13 @@ def evaluation(table: pa.Table, blocks: Sequence[Sequence[str]], *, k: int, rows
     if whole["loss"] is None:
         whole["not_applicable"] = {"loss": "every quasi-identifier is constant"}
     return {**content, "measures": whole, "blocks": parts}
+
+
+def with_details(report: dict[str, Any], found: Sequence[Result]) -> dict[str, Any]:
+    """evaluation.json with the measures that the plan asks for: values, and what is to know of them."""
+    values = {each["measure"]: each["value"] for each in (result.to_dict() for result in found)}
+    return {
+        **report,
+        "measures": {**report["measures"], **values},
+        "details": [result.to_dict() for result in found],
+    }

@@ -6,7 +6,6 @@ hidden names that carry the process; what a killed process left is removed by th
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from typing import Any
 
 from kohort.errors import GuaranteeBroken, PlanError
 from kohort.tasks.release import NAME
+from kohort.tasks.store import file_digest
 from kohort.tasks.wave import digest_of
 
 EVALUATION = "evaluation.json"
@@ -39,9 +39,7 @@ class Partial:
         shutil.copyfile(source, self.path)
         with self.path.open("rb") as file:
             os.fsync(file.fileno())
-        with self.path.open("rb") as file:
-            arrived = hashlib.file_digest(file, "sha256").hexdigest()
-        if arrived != expected:
+        if file_digest(self.path) != expected:
             raise GuaranteeBroken("the copy beside the destination has other bytes than were assembled")
 
     def hand_over(self) -> Path:

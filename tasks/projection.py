@@ -6,25 +6,17 @@ from pathlib import Path
 
 from kohort.projection import Projection
 from kohort.protect import axis_of_block
-from kohort.tasks.points import read_points
+from kohort.tasks.points import Points
 from kohort.tasks.stage import stage
 from kohort.tasks.store import Artifact, Store
 
 
 @stage("project")
 def project(
-    store: Path,
-    *,
-    block: int,
-    x: Artifact | None,
-    z: Artifact | None,
-    names: list[str],
-    method: Projection,
-    confidential: list[str],
-    dependence: float | None,
+    store: Path, x: Artifact, *, block: int, names: list[str], method: Projection, points: Points | None
 ) -> Artifact:
-    """The axis of one block: of its original values `x`, or of its extended points from `z`."""
+    """The axis of one block: of its original values, or of its points where those are extended."""
     files = Store(store)
-    part = None if x is None else files.read_floats(x, names)
-    points = None if z is None else read_points(files, z, names, confidential, dependence)
-    return files.write({"axis": axis_of_block(method, part, points, names)})
+    part = files.read_floats(x, names) if points is None else None
+    extended = None if points is None else points.read(files, x, names)
+    return files.write({"axis": axis_of_block(method, part, extended, names)})

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from kohort.errors import GuaranteeBroken, WaveError
 from kohort.evaluation import classes
 from kohort.methods import Floats
+from kohort.tasks.ordering import sorted_order
 from kohort.tasks.store import read_floats
 from kohort.tasks.wave import Columns, open_wave
 
@@ -58,7 +59,7 @@ def release_table(wave: Path, columns: Columns, protected: dict[str, Any], relea
     """
     arrays = _released_arrays(wave, columns, protected, release)
     if release.order == "sorted":
-        order = _sorted_order(columns.released, arrays)
+        order = sorted_order(columns.released, arrays)
         for position, column in enumerate(arrays):
             arrays[position] = column.take(order)
     # Fields are made anew: metadata of the input (an index, a pandas note) must not come along.
@@ -95,22 +96,6 @@ def _whole(name: str, column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedA
         ) from None
 
 
-def _sorted_order(names: Sequence[str], arrays: Sequence[Any]) -> pa.Array:
-    """Positions that sort the rows by all columns in turn."""
-    keys = {}
-    for name, column in zip(names, arrays, strict=True):
-        if pa.types.is_nested(column.type):
-            raise WaveError(
-                f"column {name!r} is a {column.type}, by which rows cannot be sorted; drop it"
-            )
-        if pa.types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        if pa.types.is_float16(column.type):  # the one number that Arrow does not sort
-            column = column.cast(pa.float32())
-        keys[name] = column
-    return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
-
-
 def _without_foreign_categories(table: pa.Table) -> pa.Table:
     """Categorical columns list only the categories that the released rows have."""
     for position, field in enumerate(table.schema):
@@ -129,10 +114,10 @@ def _without_foreign_categories(table: pa.Table) -> pa.Table:
     return table
 
 
-def write_release(table: pa.Table, sink: Any) -> None:
+def write_release(table: pa.Table, path: Path) -> None:
     """Write the released table: the only function that writes protected.parquet, whoever runs it."""
     dictionaries = [field.name for field in table.schema if not pa.types.is_floating(field.type)]
-    pq.write_table(table, sink, compression="snappy", use_dictionary=dictionaries or False)
+    pq.write_table(table, path, compression="snappy", use_dictionary=dictionaries or False)
 
 
 def count_identical(path: Path, blocks: Sequence[Sequence[str]], columns: Columns, k: int) -> list[int]:
@@ -150,17 +135,21 @@ def count_identical(path: Path, blocks: Sequence[Sequence[str]], columns: Column
         The least size promised.
     """
     with pq.ParquetFile(path) as file:
-        if tuple(file.schema_arrow.names) != columns.released or file.metadata.num_rows != columns.rows:
+        names, rows = tuple(file.schema_arrow.names), file.metadata.num_rows
+    if names != columns.released or rows != columns.rows:
+        raise GuaranteeBroken("the written file has other columns or rows than the release must have")
+    smallest = [_smallest_class(path, block) for block in blocks]
+    for number, size in enumerate(smallest):
+        if size < k:
             raise GuaranteeBroken(
-                "the written file has other columns or rows than the release must have"
+                f"block {number} of the written file has a class of {size} identical records but "
+                f"k = {k}; nothing was released, please report this"
             )
-        smallest = []
-        for number, block in enumerate(blocks):
-            _, sizes = classes(read_floats(file, block))
-            smallest.append(int(sizes.min()))
-            if smallest[-1] < k:
-                raise GuaranteeBroken(
-                    f"block {number} of the written file has a class of {smallest[-1]} identical "
-                    f"records but k = {k}; nothing was released, please report this"
-                )
     return smallest
+
+
+def _smallest_class(path: Path, block: Sequence[str]) -> int:
+    """Size of the smallest class of records that are identical on these columns."""
+    with pq.ParquetFile(path) as file:
+        _, sizes = classes(read_floats(file, block))
+    return int(sizes.min())

@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,25 +66,25 @@ class Store:
     def write(self, columns: Mapping[str, Any] | pa.Table) -> Artifact:
         """Write columns (arrays) or a table of a stage, and return what names it."""
         table = columns if isinstance(columns, pa.Table) else pa.table(dict(columns))
-        return self.keep(lambda sink: write_plain(table, sink), table.num_rows)
+        return self.keep(lambda path: write_plain(table, path), table.num_rows)
 
-    def keep(self, write: Any, rows: int) -> Artifact:
-        """Let `write(sink)` write a file, and keep it under the digest of its bytes.
+    def keep(self, write: Callable[[Path], None], rows: int) -> Artifact:
+        """Let `write(path)` write a file, and keep it under the digest of its bytes.
 
         Nothing is forced to the disk: what a power failure truncates is noticed by its digest and
         made again, while waiting for the disk would cost every run.
         """
-        handle, partial = tempfile.mkstemp(dir=self.root / "partial")
+        handle, name = tempfile.mkstemp(dir=self.root / "partial")
+        os.close(handle)
+        partial = Path(name)
         try:
-            with os.fdopen(handle, "wb") as file:
-                sink = HashingSink(file)
-                write(pa.PythonFile(sink, mode="w"))
-            artifact = Artifact(sink.digest.hexdigest(), rows)
+            write(partial)
+            artifact = Artifact(file_digest(partial), rows)
             place = self.path(artifact)
             private_folder(place.parent)
-            Path(partial).replace(place)
+            partial.replace(place)
         except BaseException:
-            Path(partial).unlink(missing_ok=True)
+            partial.unlink(missing_ok=True)
             raise
         return artifact
 
@@ -94,8 +94,7 @@ class Store:
         try:
             if path.is_symlink():
                 return False
-            with path.open("rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest() == artifact.sha256
+            return file_digest(path) == artifact.sha256
         except OSError:
             return False
 
@@ -116,11 +115,6 @@ class Store:
         """The group of every record."""
         labels: Labels = self.read(artifact, ["group"]).column(0).to_numpy().copy()
         return labels
-
-    def read_columns(self, artifact: Artifact) -> dict[str, pa.ChunkedArray]:
-        """Columns of the artifact by name, each free to be dropped on its own."""
-        table = self.read(artifact)
-        return dict(zip(table.column_names, table.columns, strict=True))
 
     def read_floats(self, artifact: Artifact, columns: Sequence[str] | None = None) -> Floats:
         """Columns of the artifact as an array (n, p), Fortran-ordered."""
@@ -143,36 +137,22 @@ def read_floats(file: pq.ParquetFile, names: Sequence[str]) -> Floats:
     """
     x = np.empty((file.metadata.num_rows, len(names)), order="F")
     for j, name in enumerate(names):
-        column = file.read(columns=[name]).column(0)
-        x[:, j] = column.cast(pa.float64(), safe=False).to_numpy()
+        x[:, j] = as_floats(file.read(columns=[name]).column(0))
     return x
 
 
-class HashingSink:
-    """A file for pyarrow that takes the digest of what passes through."""
-
-    def __init__(self, file: Any) -> None:
-        self.file = file
-        self.digest = hashlib.sha256()
-        self.closed = False
-
-    def write(self, data: bytes) -> int:
-        """Write and digest."""
-        self.digest.update(data)
-        return int(self.file.write(data))
-
-    def tell(self) -> int:
-        """How far the file is."""
-        return int(self.file.tell())
-
-    def flush(self) -> None:
-        """Nothing to do before the file is closed."""
-
-    def close(self) -> None:
-        """The file is closed by whoever opened it."""
-        self.closed = True
+def as_floats(column: pa.ChunkedArray) -> Floats:
+    """A numeric column (n,) as floats, a missing cell as NaN."""
+    values: Floats = column.cast(pa.float64(), safe=False).to_numpy()
+    return values
 
 
-def write_plain(table: pa.Table, sink: Any) -> None:
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file's bytes."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def write_plain(table: pa.Table, path: Path) -> None:
     """Write an intermediate table: continuous numbers gain nothing from encoding."""
-    pq.write_table(table, sink, compression="none", use_dictionary=False, write_statistics=False)
+    pq.write_table(table, path, compression="none", use_dictionary=False, write_statistics=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from kohort.checks import as_weights, check_cells
 from kohort.errors import PlanError, WaveError
 from kohort.methods import Floats, Labels
 from kohort.tasks.roles import Roles
-from kohort.tasks.store import read_floats
+from kohort.tasks.store import as_floats, file_digest, read_floats
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +77,7 @@ def digest_of(path: Path) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _digest(path: Path, inode: int, size: int, changed: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return file_digest(path)
 
 
 @contextmanager
@@ -139,7 +137,7 @@ def inspect_wave(path: Path, roles: Roles) -> Columns:
         raise WaveError(f"{path} has no records")
     types = {name: schema.field(name).type for name in names}
     for name in roles.quasi_identifiers:
-        if not _is_number(types[name]):
+        if not is_number(types[name]):
             raise WaveError(
                 f"quasi-identifier {name!r} is not numeric but {types[name]}; "
                 "code it as numbers, or give it another role"
@@ -160,7 +158,8 @@ def inspect_wave(path: Path, roles: Roles) -> Columns:
     )
 
 
-def _is_number(kind: pa.DataType) -> bool:
+def is_number(kind: pa.DataType) -> bool:
+    """Whether cells of this type are numbers."""
     return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
 
 
@@ -168,28 +167,42 @@ def read_values(path: Path, names: Sequence[str]) -> Floats:
     """Numeric columns (n, p) as floats, Fortran-ordered, all cells present and finite."""
     with open_wave(path) as file:
         x = read_floats(file, names)
-    check_cells(x, names)
+    check_cells(x.T, names)
     return x
+
+
+def read_columns(path: Path, names: Sequence[str]) -> dict[str, Floats]:
+    """The same columns by name, as Arrow holds them: nothing is copied that is a float already."""
+    with open_wave(path) as file:
+        table = file.read(columns=list(names))
+    columns = {name: as_floats(table.column(name)) for name in names}
+    check_cells(list(columns.values()), names)
+    return columns
 
 
 def read_confidential(path: Path, names: Sequence[str]) -> Floats:
     """Confidential attributes (n, m) as floats, for partitions that depend on them."""
+    check_confidential(path, names)
+    return read_values(path, names)
+
+
+def check_confidential(path: Path, names: Sequence[str]) -> None:
+    """Refuse confidential attributes that are no numbers, where the partition depends on them."""
     with open_wave(path) as file:
         for name in names:
             kind = file.schema_arrow.field(name).type
-            if not _is_number(kind):
+            if not is_number(kind):
                 raise WaveError(
                     f"confidential {name!r} is not numeric but {kind}; dependence needs numbers: "
                     "leave dependence out or give the column another role"
                 )
-    return read_values(path, names)
 
 
 def read_weights(path: Path, name: str) -> Floats:
     """The survey weights (n,), all finite and above 0."""
     with open_wave(path) as file:
         kind = file.schema_arrow.field(name).type
-        if not _is_number(kind):
+        if not is_number(kind):
             raise WaveError(f"weight {name!r} is not numeric but {kind}; name a numeric column")
         return as_weights(read_floats(file, [name])[:, 0], file.metadata.num_rows)
 

@@ -52,6 +52,27 @@ def sst(x: Floats) -> float:
     return float(len(x) * np.count_nonzero(std))
 
 
+def deviations(x: Floats, protected: Floats) -> tuple[float, float]:
+    """The part of one attribute in `sse` and in `sst`.
+
+    Parameters
+    ----------
+    x, protected : (n,) arrays
+        Original and protected values of the attribute.
+
+    Examples
+    --------
+    >>> deviations(np.array([0.0, 2.0]), np.array([1.0, 1.0]))
+    (2.0, 2.0)
+    """
+    from kohort.kernels.statistics import mean_and_std, squared_distance
+
+    column = np.asfortranarray(x[:, None])
+    _, std = mean_and_std(column)
+    off = float(squared_distance(column, np.asfortranarray(protected[:, None]), std))
+    return off, float(len(x)) if std[0] > 0 else 0.0
+
+
 def loss(x: Floats, protected: Floats) -> float | NotApplicable:
     """Share of the variance that protection took: sse / sst, between 0 and 1 for means.
 

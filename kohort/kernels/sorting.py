@@ -63,3 +63,51 @@ def stable_order(axis: Floats) -> tuple[npt.NDArray[np.uint32], Floats]:
         key = keys[i]
         keys[i] = key ^ top if key & top else ~key
     return order, keys.view(np.float64)
+
+
+@compiled
+def equal_runs(values: Floats) -> npt.NDArray[np.int64]:
+    """Start and stop (m, 2) of every run of two or more equal neighbours."""
+    runs = np.empty((values.size // 2, 2), np.int64)
+    count = 0
+    start = 0
+    for i in range(1, values.size + 1):
+        if i == values.size or values[i] != values[start]:
+            if i - start > 1:
+                runs[count, 0] = start
+                runs[count, 1] = i
+                count += 1
+            start = i
+    return runs[:count].copy()
+
+
+@compiled
+def sort_runs(
+    order: npt.NDArray[np.uint32], runs: npt.NDArray[np.int64], column: Floats
+) -> npt.NDArray[np.int64]:
+    """Sort the rows of every run by the next column, in place, and return the runs that are left."""
+    left = np.empty((order.size // 2, 2), np.int64)
+    count = 0
+    for r in range(runs.shape[0]):
+        start, stop = runs[r]
+        rows = order[start:stop]
+        values = column[rows]
+        first = values[0]
+        same = True
+        for i in range(1, values.size):
+            if values[i] != first:
+                same = False
+                break
+        if not same:
+            by_value = np.argsort(values, kind="mergesort")
+            rows[:] = rows[by_value]
+            values = values[by_value]
+        begin = 0
+        for i in range(1, values.size + 1):
+            if i == values.size or values[i] != values[begin]:
+                if i - begin > 1:
+                    left[count, 0] = start + begin
+                    left[count, 1] = start + i
+                    count += 1
+                begin = i
+    return left[:count].copy()

@@ -80,7 +80,7 @@ def test_nested_methods_are_built(plan_of):
 
 REFUSED = {
     "no schema": ({"schema": None}, "schema is missing"),
-    "newer schema": ({"schema": 2}, "schema = 2 is not known .* reads schema 1; .* newer kohort"),
+    "newer schema": ({"schema": 2}, "schema = 2 is not known .* reads schema 1; install the kohort"),
     "older schema": ({"schema": 0}, "schema = 0 is not known .* write schema = 1"),
     "schema as text": ({"schema": "1"}, "schema must be a whole number"),
     "extra section": ({"protect": {}}, "protect is not a field"),

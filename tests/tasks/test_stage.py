@@ -121,13 +121,12 @@ def test_a_stage_that_fails_leaves_nothing(store):
         partitioning.partition.fn(
             store.root,
             block=0,
-            z=None,
+            x=None,
             axis=x,
             names=["x"],
             method=Optimal(),
             k=5,
-            confidential=[],
-            dependence=None,
+            points=None,
         )
     assert len(list((store.root / "objects").rglob("*.parquet"))) == 1
     assert list((store.root / "partial").iterdir()) == []

@@ -62,8 +62,8 @@ def test_only_the_owner_may_look(tmp_path):
 
 
 def test_a_failed_write_leaves_nothing(store):
-    def fail(sink):
-        sink.write(b"half of it")
+    def fail(path):
+        path.write_bytes(b"half of it")
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -74,10 +74,10 @@ def test_a_failed_write_leaves_nothing(store):
 def test_a_file_appears_only_when_it_is_whole(store):
     seen = []
 
-    def write(sink):
-        sink.write(b"first")
+    def write(path):
+        path.write_bytes(b"first")
         seen.append(files_of(store.root / "objects"))
-        sink.write(b"second")
+        path.write_bytes(b"firstsecond")
 
     artifact = store.keep(write, 1)
     assert seen == [[]]

@@ -1,0 +1,103 @@
+"""One run of a flow: its store, the stages it starts, and what it notes of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from prefect import Task
+from prefect.futures import PrefectFuture
+
+from kohort.flows.progress import Listener, Silent, StageRow
+from kohort.tasks.store import Artifact, Store
+
+WINDOW = 64  # stages under way at once, of those that come in hundreds
+ORDER = (
+    "ingest",
+    "normalize",
+    "assign_blocks",
+    "project",
+    "partition",
+    "replace",
+    "whole_file",
+    "assemble",
+    "verify",
+    "evaluate",
+    "measure",
+    "publish",
+)
+LISTENER: Listener = Silent()
+"""Who hears of finished stages: the command line sets it, a worker leaves it."""
+
+
+@dataclass
+class Run:
+    """One run's store and the stages it has done."""
+
+    store: Store
+    finished: list[StageRow] = field(default_factory=list)
+
+    @property
+    def rows(self) -> list[StageRow]:
+        """The stages done, in the order in which a wave passes them."""
+        return sorted(self.finished, key=lambda row: ORDER.index(row.stage.split()[0]))
+
+    def start(self, task: Task[..., Any], **inputs: Any) -> PrefectFuture[Any]:
+        """Submit a stage; its record goes to this run's store."""
+        cached = task.with_options(result_storage=self.store.records)
+        return cached.submit(store=self.store.root, **inputs)
+
+    def finish(
+        self, task: Task[..., Any], future: PrefectFuture[Any], block: int | None = None
+    ) -> Artifact:
+        """Wait for a stage and note it."""
+        made = future.result()
+        row = StageRow(
+            stage=task.name,
+            block=block,
+            sha256=made["sha256"],
+            rows=made["rows"],
+            seconds=made["seconds"],
+            cached=future.state.name == "Cached",
+        )
+        self.finished.append(row)
+        LISTENER.finished(row)
+        return Artifact(made["sha256"], made["rows"])
+
+    def do(self, task: Task[..., Any], **inputs: Any) -> Artifact:
+        """One stage, start to finish."""
+        return self.finish(task, self.start(task, **inputs))
+
+    def do_blocks(self, task: Task[..., Any], inputs: Iterable[dict[str, Any]]) -> list[Artifact]:
+        """One stage of all blocks, in parallel."""
+        futures = [self.start(task, block=number, **each) for number, each in enumerate(inputs)]
+        return [self.finish(task, future, number) for number, future in enumerate(futures)]
+
+    def do_many(
+        self, task: Task[..., Any], inputs: Sequence[dict[str, Any]], *, label: str
+    ) -> list[Artifact]:
+        """A stage that comes in hundreds: noted as one row, whose `rows` count them."""
+        made: list[dict[str, Any]] = []
+        cached = True
+        for first in range(0, len(inputs), WINDOW):
+            futures = [self.start(task, **each) for each in inputs[first : first + WINDOW]]
+            for future in futures:
+                made.append(future.result())
+                cached = cached and future.state.name == "Cached"
+        seconds = round(sum(each["seconds"] for each in made), 4)
+        row = StageRow(label, None, None, len(made), seconds, cached)
+        self.finished.append(row)
+        LISTENER.finished(row)
+        return [Artifact(each["sha256"], each["rows"]) for each in made]
+
+    def do_uncached(self, task: Task[..., Any], **inputs: Any) -> Any:
+        """A stage that is done in every run."""
+        started = time.perf_counter()
+        result = task.submit(**inputs).result()
+        seconds = round(time.perf_counter() - started, 4)
+        row = StageRow(task.name, None, None, None, seconds, cached=False)
+        self.finished.append(row)
+        LISTENER.finished(row)
+        return result
