@@ -8,10 +8,10 @@ from prefect import flow
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from kohort.flows.progress import Listener, Silent, StageRow
-from kohort.flows.reproduction import configurations
+from kohort.flows.reproduction import configurations, needed_files
 from kohort.protect import available_cores
 from kohort.tasks.caching import module_digest
-from kohort.tasks.reference import SOURCES, Place, locate
+from kohort.tasks.reference import Place
 from kohort.tasks.reproduction import read_figures, reproduce
 from kohort.tasks.store import Artifact, Store
 from kohort.tasks.wave import digest_of
@@ -39,7 +39,7 @@ def reproduce_papers(papers: list[str], store: Path | None = None) -> dict[Place
     kept = Store(store).prepare()
     task = reproduce.with_options(result_storage=kept.records)
     listed = configurations(papers)
-    paths = locate(each.source for each in listed if each.source in SOURCES)
+    paths = needed_files(papers)
     digests = {source: digest_of(path) for source, path in paths.items()}
     LISTENER.expect(len(listed))
     futures = [

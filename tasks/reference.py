@@ -1,4 +1,4 @@
-"""The reference files: public test sets of the field, no part of this project; and figures made of them."""
+"""The reference files, public test sets that are no part of this project, and figures made of them."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ def locate(names: Iterable[str]) -> dict[str, Path]:
     if missing:
         listed = "; ".join(f"{source.file} ({source.publisher})" for source in missing)
         raise WaveError(
-            f"reference files are missing: {listed}; save them with a header line into {DEFAULT}, or set "
-            "KOHORT_REFERENCE to the folder that has them"
+            f"reference files are missing: {listed}; save them with a header line into {DEFAULT}, "
+            "or set KOHORT_REFERENCE to the folder that has them"
         )
     return paths
 

@@ -8,6 +8,7 @@ A paper's module lists its configurations: frozen dataclasses with a `source` (t
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,3 +29,10 @@ def configurations(papers: Iterable[str]) -> list[Configuration]:
     modules = (comparative_study, modeling_projections, mic1d, statistical_dependence)
     listed = dict(zip(PAPERS, modules, strict=True))
     return [each for paper in papers for each in listed[paper].configurations()]
+
+
+def needed_files(papers: Iterable[str]) -> dict[str, Path]:
+    """Reference files of these papers by name, or one sentence on those that are missing."""
+    from kohort.tasks.reference import SOURCES, locate
+
+    return locate(each.source for each in configurations(papers) if each.source in SOURCES)

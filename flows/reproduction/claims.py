@@ -66,7 +66,9 @@ def distortions_grow_with_k(figures: Figures) -> Verdict:
             for measure, source in product(("D_X", "D_Y"), TITLES)
         ]
     )
-    return Verdict(f"in {(steps > 0).sum()} of {steps.size} steps from one k to the next", all(steps > 0))
+    return Verdict(
+        f"in {(steps > 0).sum()} of {steps.size} steps from one k to the next", all(steps > 0)
+    )
 
 
 def objective_is_the_smaller(figures: Figures) -> Verdict:
@@ -82,7 +84,8 @@ def d_y_falls_as_d_x_rises(figures: Figures) -> Verdict:
     """Along lambda, for every k."""
     right = np.concatenate(
         [
-            (np.diff(surface(figures, "D_X", source)) > 0) & (np.diff(surface(figures, "D_Y", source)) < 0)
+            (np.diff(surface(figures, "D_X", source)) > 0)
+            & (np.diff(surface(figures, "D_Y", source)) < 0)
             for source in TITLES
         ],
         axis=None,
@@ -124,7 +127,8 @@ def diversity_hardly_falls(figures: Figures) -> Verdict:
             falls[TITLES[source]] = 1 - diversity[:, LAMBDAS.index(0.5)] / diversity[:, 0]
     listed = "; ".join(f"{title}: {fall.min():.0%} to {fall.max():.0%}" for title, fall in falls.items())
     return Verdict(
-        f"fall of ℓ_avg at λ = 0.5 over k: {listed}", max(fall.max() for fall in falls.values()) <= HARDLY
+        f"fall of ℓ_avg at λ = 0.5 over k: {listed}",
+        max(fall.max() for fall in falls.values()) <= HARDLY,
     )
 
 
@@ -143,7 +147,9 @@ def distortion_in_blocks_grows_with_lambda(figures: Figures) -> Verdict:
 def distortion_halves_with_the_blocks(figures: Figures) -> Verdict:
     """At lambda = 0, with the sizes that the paper draws."""
     two, four, six = curves(figures, DISTORTION_OF_BLOCKS)[:, 0]
-    measured = f"D_X falls to {four / six:.2f} of itself from b = 6 to 4, to {two / four:.2f} from 4 to 2"
+    measured = (
+        f"D_X falls to {four / six:.2f} of itself from b = 6 to 4, to {two / four:.2f} from 4 to 2"
+    )
     return Verdict(measured, max(four / six, two / four) <= 0.5)
 
 
@@ -162,15 +168,18 @@ def small_blocks_disclose_nearly_all(figures: Figures) -> Verdict:
 def linkage_is_at_most_one_over_k(figures: Figures) -> Verdict:
     """Without blocks, for every lambda."""
     greatest = curves(figures, LINKAGE_OF_BLOCKS)[-1].max()
-    return Verdict(f"DLD is at most {greatest:.4f}; 1/k = {1 / K_OF_BLOCKS}", greatest <= 1 / K_OF_BLOCKS)
+    return Verdict(
+        f"DLD is at most {greatest:.4f}; 1/k = {1 / K_OF_BLOCKS}", greatest <= 1 / K_OF_BLOCKS
+    )
 
 
 def linkage_falls_with_lambda(figures: Figures) -> Verdict:
     """Without blocks, from about 1/k."""
     linked = curves(figures, LINKAGE_OF_BLOCKS)[-1]
     falls = np.diff(linked) < 0
+    steps = f"falls in {falls.sum()} of {falls.size} steps"
     return Verdict(
-        f"DLD = {linked[0]:.4f} at λ = 0, falls in {falls.sum()} of {falls.size} steps to {linked[-1]:.4f}",
+        f"DLD = {linked[0]:.4f} at λ = 0, {steps} to {linked[-1]:.4f} at λ = 1",
         bool(falls.mean() >= MOST and abs(linked[0] * K_OF_BLOCKS - 1) <= HARDLY),
     )
 

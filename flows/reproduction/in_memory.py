@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from kohort.flows.progress import Listener, StageRow
-from kohort.flows.reproduction import configurations
+from kohort.flows.reproduction import configurations, needed_files
 from kohort.protect import available_cores
-from kohort.tasks.reference import SOURCES, Configuration, Place, figures_of, locate
+from kohort.tasks.reference import Configuration, Place, figures_of
 
 
 def reproduce_in_memory(papers: Iterable[str], *, listener: Listener) -> dict[Place, float]:
@@ -23,7 +23,7 @@ def reproduce_in_memory(papers: Iterable[str], *, listener: Listener) -> dict[Pl
         Who hears of finished configurations.
     """
     listed = configurations(papers)
-    paths = locate(each.source for each in listed if each.source in SOURCES)
+    paths = needed_files(papers)
     listener.expect(len(listed))
 
     def measure(each: Configuration) -> tuple[dict[Place, float], float]:

@@ -93,7 +93,9 @@ class Protection:
         """k' for attributes of one, two and three blocks."""
         return {
             column: float(
-                evaluate(x, release, measures=["k_real"], intruder=Named(sets=self._named(sets)))["k_real"]
+                evaluate(x, release, measures=["k_real"], intruder=Named(sets=self._named(sets)))[
+                    "k_real"
+                ]
             )
             for column, sets in KNOWN[situation].items()
         }

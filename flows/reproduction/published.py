@@ -1,4 +1,4 @@
-"""What the papers printed, from `published.toml`, with a sentence on each figure that kohort does not meet."""
+"""What the papers printed, from `published.toml`, and why kohort computes something else in places."""
 
 from __future__ import annotations
 

@@ -7,7 +7,15 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from kohort.flows.reproduction.claims import CHECKS, Verdict
-from kohort.flows.reproduction.published import Claim, Note, Paper, Printed, Published, Table, read_published
+from kohort.flows.reproduction.published import (
+    Claim,
+    Note,
+    Paper,
+    Printed,
+    Published,
+    Table,
+    read_published,
+)
 from kohort.tasks.reference import Place
 
 DIGITS = 4  # of a figure that has no printed one beside it
@@ -42,7 +50,7 @@ class Cell:
         """Computed minus printed, with a sign, or nothing."""
         if self.printed is None:
             return ""
-        return f"{self.printed.difference(self.computed):+.{self._decimals}f}"
+        return f"{self.printed.difference(self.computed):+z.{self._decimals}f}"
 
     @property
     def _decimals(self) -> int:

@@ -33,7 +33,9 @@ TITLES = {
     "census": "Census",
     "tarragona": "Tarragona",
 }
-SIZES = {source: (50, 100, 200, 500) if source in GAUSSIAN else (5, 10, 20, 50, 100) for source in TITLES}
+SIZES = {
+    source: (50, 100, 200, 500) if source in GAUSSIAN else (5, 10, 20, 50, 100) for source in TITLES
+}
 BLOCKS = (2, 4, 6)
 K_OF_BLOCKS = 10
 DISTORTION_OF_BLOCKS = f"D_X in blocks of b, Census, k = {K_OF_BLOCKS}"
