@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         sys.stderr.write("kohort: interrupted; finished stages are kept, run it again to continue\n")
         return 130
+    except Exception as error:  # not ours, and its text may quote a cell
+        reason = getattr(error, "strerror", None)
+        sys.stderr.write(
+            f"kohort: stopped on {type(error).__name__}{f' ({reason})' if reason else ''}\n"
+        )
+        return StageFailed.exit_code
 
 
 def parser() -> argparse.ArgumentParser:
@@ -152,16 +159,23 @@ def _figures_by_flow(papers: Sequence[str], store: Path | None) -> Any:
 
 @contextmanager
 def _sentences(url: str) -> Iterator[None]:
-    """One sentence instead of what Prefect raises."""
+    """One sentence instead of what Prefect raises; the server hears of all stages before it ends."""
+    from prefect.events.worker import EventsWorker
+
+    answers = True
     try:
         yield
     except KohortError:
         raise
     except Exception as error:
+        answers = False
         raise StageFailed(
             f"the run stopped on {type(error).__name__} at the Prefect server {url}; "
             "finished stages are kept, run it again to continue"
         ) from None
+    finally:
+        if answers:  # what the server shows of the stages travels as events, behind the run
+            EventsWorker.drain_all(timeout=5)
 
 
 def _run_in_memory(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
@@ -206,5 +220,13 @@ def _plan_check(options: argparse.Namespace) -> int:
     return 0
 
 
+def program() -> None:
+    """`kohort` itself: ends at once; on its way out Prefect would talk to a dead server for minutes."""
+    code = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    program()

@@ -28,9 +28,9 @@ def draft_plan(wave: Path) -> str:
         fields = list(file.schema_arrow)
     roles = _guess_roles(fields)
     lines = [
-        f"# A draft for {wave.name}: the roles are guesses from names and types. Correct them.",
+        f"# A draft for {_quoted(wave.name)}: the roles are guesses from names and types. Correct them.",
         "schema = 1",
-        f"title = {json.dumps(wave.stem)}",
+        f"title = {_quoted(wave.stem)}",
         "seed = 0",
         "",
         "[roles]",
@@ -87,13 +87,18 @@ def _guess_roles(fields: list[pa.Field]) -> dict[str, list[str]]:
     return roles
 
 
+def _quoted(text: str) -> str:
+    """A TOML string on one line; unlike JSON, TOML knows no surrogate pairs and no bare DEL."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
 def _single(role: str, names: list[str], comment: str) -> str:
-    setting = f"{role} = {json.dumps(names[0])}" if names else f'# {role} = "..."'
+    setting = f"{role} = {_quoted(names[0])}" if names else f'# {role} = "..."'
     return f"{setting:<30} # {comment}"
 
 
 def _many(role: str, names: list[str], comment: str) -> str:
-    listed = "".join(f"  {json.dumps(name)},\n" for name in names)
+    listed = "".join(f"  {_quoted(name)},\n" for name in names)
     if names:
         return f"{role} = [  # {comment}\n{listed}]"
     return f"{f'{role} = []':<30} # {comment}"
@@ -102,4 +107,4 @@ def _many(role: str, names: list[str], comment: str) -> str:
 def _other(names: list[str]) -> str | None:
     if not names:
         return None
-    return f'other = "drop"                 # no role yet, not numeric: {", ".join(names)}'
+    return f'other = "drop"                 # no role yet, not numeric: {", ".join(map(_quoted, names))}'

@@ -130,11 +130,10 @@ def _ingest(plan: Plan, wave: Path, names: tuple[str, ...]) -> tuple[Any, Any, A
     if roles.key is not None:
         check_keys(wave, roles.key)
     x = read_values(wave, names)
-    weighted = plan.stages.centroid.takes_weights
-    weights = read_weights(wave, roles.weight) if weighted and roles.weight is not None else None
+    weights = None if roles.weight is None else read_weights(wave, roles.weight)
     units = None if roles.unit is None else read_units(wave, roles.unit)
     y = None if plan.dependence is None else read_confidential(wave, roles.confidential)
-    return x, weights, y, units
+    return x, weights if plan.stages.centroid.takes_weights else None, y, units
 
 
 def _protect(plan: Plan, x: Any, names: tuple[str, ...], weights: Any, confidential: Any) -> Any:

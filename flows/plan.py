@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from pydantic import Field, ValidationError, field_validator, model_validator
 
+import kohort
 from kohort.blocking import BLOCKERS
 from kohort.centroids import CENTROIDS
 from kohort.errors import PlanError
@@ -23,7 +24,6 @@ from kohort.tasks.roles import Roles
 from kohort.whole_file import WHOLE_FILE
 
 SCHEMA = 1
-READERS = {1: "0.1"}  # which version of kohort reads which schema
 
 RolesSection = section_of(Roles)
 ReleaseSection = section_of(Release)
@@ -62,10 +62,11 @@ class Plan(Section):
     @field_validator("version")
     @classmethod
     def _known_schema(cls, version: int) -> int:
-        if version not in READERS:
+        if version != SCHEMA:
+            remedy = "write schema = 1" if version < SCHEMA else "install the kohort that wrote the plan"
             raise PlanError(
-                f"schema = {version} is not known to this kohort, which reads schema {SCHEMA}; "
-                + ("write schema = 1" if version < SCHEMA else f"schema {version} needs a newer kohort")
+                f"schema = {version} is not known to kohort {kohort.__version__}, which reads schema "
+                f"{SCHEMA}; {remedy}"
             )
         return version
 

@@ -46,7 +46,7 @@ def what_would_be_done(plan: Plan, wave: Path) -> str:
     if roles.key is not None:
         check_keys(wave, roles.key)
     x = read_values(wave, columns.quasi_identifiers)
-    if roles.weight is not None and stages.centroid.takes_weights:
+    if roles.weight is not None:
         read_weights(wave, roles.weight)
     if roles.unit is not None:
         read_units(wave, roles.unit)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import inspect
 from pathlib import Path
 
 from prefect import flow
@@ -10,7 +13,6 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from kohort.flows.progress import Listener, Silent, StageRow
 from kohort.flows.reproduction import configurations, needed_files
 from kohort.protect import available_cores
-from kohort.tasks.caching import module_digest
 from kohort.tasks.reference import Place
 from kohort.tasks.reproduction import read_figures, reproduce
 from kohort.tasks.store import Artifact, Store
@@ -48,7 +50,7 @@ def reproduce_papers(papers: list[str], store: Path | None = None) -> dict[Place
             wave=paths.get(each.source),
             configuration=each,
             digest=digests.get(each.source),
-            code=module_digest(type(each).__module__),
+            code=source_digest(type(each)),
             block=each.label,
         )
         for each in listed
@@ -63,3 +65,10 @@ def reproduce_papers(papers: list[str], store: Path | None = None) -> dict[Place
             StageRow(each.label, None, artifact.sha256, artifact.rows, made["seconds"], cached)
         )
     return figures
+
+
+@functools.cache
+def source_digest(configuration: type) -> str:
+    """SHA-256 of the module of a paper, which decides its figures as the mathematics does."""
+    module = inspect.getmodule(configuration) or configuration
+    return hashlib.sha256(inspect.getsource(module).encode()).hexdigest()

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kohort.errors import StageFailed
+from kohort.errors import PlanError, StageFailed
 from kohort.home import kohort_home, private_folder
 
 PATIENCE = 120.0  # seconds for a first start on a busy machine: the database is made then
@@ -35,10 +35,10 @@ QUIET = {
     "PREFECT_CLIENT_MAX_RETRIES": "1",  # a dead server is noticed in seconds, not in minutes
     "PREFECT_CLI_PROMPT": "false",
     "PREFECT_SHOW_WORKER_UPGRADE_MESSAGE": "false",
+    "PREFECT_SERVER_EPHEMERAL_ENABLED": "false",  # Prefect's own would outlive a killed command
 }
 EMBEDDED = {
     "PREFECT_UI_ENABLED": "false",
-    "PREFECT_SERVER_EPHEMERAL_ENABLED": "false",
     "PREFECT_MEMO_STORE_PATH": "",
 }
 
@@ -49,16 +49,43 @@ def prefect_server() -> Iterator[str]:
     os.environ.update(QUIET)
     given = os.environ.get("PREFECT_API_URL")
     if given:
+        _check_alive(given)
         yield given
         return
-    home = private_folder(kohort_home() / "prefect")
+    home = _state_folder()
     os.environ["PREFECT_HOME"] = str(home)
-    with _started(home) as url:
-        os.environ["PREFECT_API_URL"] = url
-        try:
+    for name in ("NO_PROXY", "no_proxy"):  # a proxy does not know our loopback server
+        os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1"]))
+    try:
+        with _started(home) as url:
             yield url
-        finally:
-            del os.environ["PREFECT_API_URL"]
+    finally:
+        os.environ.pop("PREFECT_API_URL", None)
+
+
+def _check_alive(url: str) -> None:
+    """Refuse a server that does not answer at once; Prefect itself would wait for minutes."""
+    try:
+        with urllib.request.urlopen(f"{url.rstrip('/')}/health", timeout=10):  # noqa: S310
+            return
+    except OSError as error:  # an answer other than 200 is an answer: Prefect will say what it means
+        if isinstance(getattr(error, "reason", error), (ConnectionError, TimeoutError, socket.gaierror)):
+            raise StageFailed(
+                f"the Prefect server {url} does not answer; start it, or unset PREFECT_API_URL"
+            ) from None
+    except ValueError:
+        raise PlanError(
+            f"PREFECT_API_URL = {url} is no address; write it as http://HOST:PORT/api"
+        ) from None
+
+
+def _state_folder() -> Path:
+    try:
+        return private_folder(kohort_home() / "prefect")
+    except OSError as error:
+        raise StageFailed(
+            f"the state folder {kohort_home()} cannot be used ({error.strerror}); set KOHORT_HOME"
+        ) from None
 
 
 @contextmanager
@@ -68,18 +95,20 @@ def _started(home: Path) -> Iterator[str]:
         listener.bind(("127.0.0.1", 0))
         listener.listen(64)
         url = f"http://127.0.0.1:{listener.getsockname()[1]}/api"
+        os.environ["PREFECT_API_URL"] = url  # before Prefect is imported: it looks only then
         with (home / "start.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # freed by the system when this process ends
-            child = subprocess.Popen(  # noqa: S603
-                [sys.executable, "-m", "kohort.flows.embedded", str(listener.fileno())],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=(home / "server.log").open("wb"),
-                pass_fds=[listener.fileno()],
-                env={**os.environ, **EMBEDDED, "PREFECT_API_URL": url},
-                umask=0o077,
-                start_new_session=True,  # an interrupt ends the flow first
-            )
+            with (home / "server.log").open("wb") as log:
+                child = subprocess.Popen(  # noqa: S603
+                    [sys.executable, "-m", "kohort.flows.embedded", str(listener.fileno())],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.DEVNULL,
+                    stderr=log,
+                    pass_fds=[listener.fileno()],
+                    env={**os.environ, **EMBEDDED},
+                    umask=0o077,
+                    start_new_session=True,  # an interrupt ends the flow first
+                )
             listener.close()  # the child has it; a dead server must refuse, not keep waiting
             try:
                 import prefect  # noqa: F401  # two seconds, while the server starts
@@ -87,6 +116,7 @@ def _started(home: Path) -> Iterator[str]:
                 _wait_until_healthy(child, url)
             except BaseException:
                 child.kill()
+                child.wait()
                 raise
     try:
         yield url

@@ -1,7 +1,7 @@
 """The one rule for cache keys, and the check of a record before Prefect opens it.
 
 A key is made of content: digests of the inputs, the stage's own parameters, the code of kohort's
-mathematics and of the task's module, the versions of the numerical libraries, and the CPU's features.
+mathematics and of all tasks, the versions of the numerical libraries, and the CPU's features.
 Where files lie and how blocks are numbered is not in it.
 """
 
@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import hashlib
-import importlib
 import importlib.metadata
 import inspect
 import json
@@ -19,7 +18,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import kohort
+import kohort.tasks
 from kohort.tasks.store import Artifact, Store
 
 NOT_IN_KEYS = frozenset({"store", "block", "wave"})  # where things are, not what they are
@@ -28,19 +27,13 @@ LIBRARIES = ("numba", "numpy", "pyarrow", "scipy")
 
 @functools.cache
 def code_digest() -> str:
-    """SHA-256 over all of kohort's mathematics, by path and content."""
-    root = Path(inspect.getfile(kohort)).parent
+    """SHA-256 over all of kohort's mathematics and of its tasks, by path and content."""
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
+    for package in (kohort, kohort.tasks):
+        root = Path(inspect.getfile(package)).parent
+        for path in sorted(root.rglob("*.py")):
+            digest.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()
-
-
-@functools.cache
-def module_digest(module: str) -> str:
-    """SHA-256 of the source of a task's module."""
-    source = inspect.getsource(importlib.import_module(module))
-    return hashlib.sha256(source.encode()).hexdigest()
 
 
 @functools.cache
@@ -62,12 +55,12 @@ def cpu() -> dict[str, str]:
     }
 
 
-def stage_key(stage: str, module: str, inputs: Mapping[str, Any]) -> str:
+def stage_key(stage: str, inputs: Mapping[str, Any]) -> str:
     """Key of a stage with these inputs."""
     content = {
         "stage": stage,
         "inputs": {n: _canonical(v) for n, v in inputs.items() if n not in NOT_IN_KEYS},
-        "code": [code_digest(), module_digest(module)],
+        "code": code_digest(),
         "versions": versions(),
         "cpu": cpu(),
     }
@@ -88,11 +81,11 @@ def _canonical(value: Any) -> Any:
     raise TypeError(f"a {type(value).__name__} cannot be part of a cache key")
 
 
-def cache_key(stage: str, module: str) -> Callable[[Any, dict[str, Any]], str]:
+def cache_key(stage: str) -> Callable[[Any, dict[str, Any]], str]:
     """Prefect's `cache_key_fn` of a stage; a record that cannot be trusted is removed on the way."""
 
     def key_of(context: Any, arguments: dict[str, Any]) -> str:
-        key = stage_key(stage, module, arguments)
+        key = stage_key(stage, arguments)
         discard_untrusted_record(Store(Path(arguments["store"])), key)
         return key
 
@@ -115,22 +108,38 @@ def discard_untrusted_record(store: Store, key: str) -> None:
 
 
 def trusted_artifact(record: Path) -> Artifact | None:
-    """The artifact that a record names, if the record has exactly the form that kohort writes."""
+    """The artifact that a record names, if the record has exactly the form that kohort writes.
+
+    Any object in it that is not exactly as expected could name a class, which Prefect would import.
+    """
     try:
         if record.is_symlink():
             return None
-        content = json.loads(record.read_bytes())
-        serializer = content["metadata"]["serializer"]
-        result = json.loads(content["result"])
+        content = json.loads(record.read_bytes(), object_pairs_hook=_each_name_once)
+        result = json.loads(content["result"], object_pairs_hook=_each_name_once)
+        metadata = dict(content["metadata"])
         if (
             set(content) != {"metadata", "result"}
-            or serializer != expected_serializer()
-            or set(result) != {"sha256", "rows", "seconds"}
+            or metadata.pop("serializer") != expected_serializer()
+            or set(metadata) != {"storage_key", "expiration", "prefect_version", "storage_block_id"}
+            or not all(value is None or isinstance(value, str) for value in metadata.values())
+            or _types(result) != {"sha256": str, "rows": int, "seconds": float}
         ):
             return None
-        return Artifact(_hexadecimal(result["sha256"]), int(result["rows"]))
-    except (OSError, ValueError, KeyError, TypeError):
+        return Artifact(_hexadecimal(result["sha256"]), result["rows"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
+
+
+def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; of a name given twice Prefect would decode the value that we do not see."""
+    if len(pairs) != len(dict(pairs)):
+        raise ValueError("a name is given twice")
+    return dict(pairs)
+
+
+def _types(values: Mapping[str, Any]) -> dict[str, type]:
+    return {name: type(value) for name, value in values.items()}
 
 
 @functools.cache
@@ -141,7 +150,7 @@ def expected_serializer() -> dict[str, Any]:
     return JSONSerializer().model_dump(mode="json")
 
 
-def _hexadecimal(digest: Any) -> str:
-    if not isinstance(digest, str) or len(digest) != 64 or set(digest) - set("0123456789abcdef"):
+def _hexadecimal(digest: str) -> str:
+    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
         raise ValueError("no digest")
     return digest

@@ -31,8 +31,10 @@ def ingest(
         check_keys(wave, roles.key)
     x = read_values(wave, columns.quasi_identifiers)
     table = {name: x[:, j] for j, name in enumerate(columns.quasi_identifiers)}
-    if weighted and roles.weight is not None:
-        table[roles.weight] = read_weights(wave, roles.weight)
+    if roles.weight is not None:
+        weights = read_weights(wave, roles.weight)  # checked even where nothing is weighted
+        if weighted:
+            table[roles.weight] = weights
     if extended:
         y = read_confidential(wave, roles.confidential)
         table.update({name: y[:, j] for j, name in enumerate(roles.confidential)})

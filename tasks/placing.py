@@ -138,7 +138,13 @@ def place(
     """
     final = out / NAME
     papers = {EVALUATION: evaluation, MANIFEST: manifest}
-    if final.exists():
+    present = [path for path in (final, *(out / name for name in papers)) if path.exists()]
+    for path in present:
+        if path.is_dir():
+            raise PlanError(f"{path} is a folder; choose another output folder")
+    if present and final not in present and not force:
+        raise PlanError(f"{present[0]} is already there; choose another folder or use --force")
+    if final in present:
         if digest_of(final) == sha256 and all((out / name).exists() for name in papers):
             partial.unlink()
             return False

@@ -70,19 +70,29 @@ def _released_arrays(
     wave: Path, columns: Columns, protected: dict[str, Any], release: Release
 ) -> list[Any]:
     """The released columns in the file's order, rows as in the original."""
-    arrays: list[Any] = []
     with open_wave(wave) as file:
-        for name in columns.released:
-            if name in columns.untouched:
-                arrays.append(file.read(columns=[name]).column(0))
-                continue
-            column = protected.pop(name)
-            if not isinstance(column, pa.ChunkedArray):
-                column = pa.chunked_array([column])
-            if release.round_integers and name in columns.integers:
-                column = column.cast(file.schema_arrow.field(name).type)
-            arrays.append(column)
+        types = {field.name: field.type for field in file.schema_arrow}
+        untouched = {name: file.read(columns=[name]).column(0) for name in columns.untouched}
+    arrays: list[Any] = []
+    for name in columns.released:
+        column = untouched[name] if name in untouched else protected.pop(name)
+        if not isinstance(column, pa.ChunkedArray):
+            column = pa.chunked_array([column])
+        if release.round_integers and name in columns.integers:
+            column = _whole(name, column, types[name])
+        arrays.append(column)
     return arrays
+
+
+def _whole(name: str, column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:
+    """Rounded centroids in the whole-number type of their original column."""
+    try:
+        return column.cast(kind)
+    except pa.ArrowInvalid:
+        raise WaveError(
+            f"rounded centroids of {name!r} do not fit {kind}, whose largest numbers a float cannot "
+            "hold exactly; set round_integers = false"
+        ) from None
 
 
 def _sorted_order(names: Sequence[str], arrays: Sequence[Any]) -> pa.Array:
@@ -95,6 +105,8 @@ def _sorted_order(names: Sequence[str], arrays: Sequence[Any]) -> pa.Array:
             )
         if pa.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
+        if pa.types.is_float16(column.type):  # the one number that Arrow does not sort
+            column = column.cast(pa.float32())
         keys[name] = column
     return pc.sort_indices(pa.table(keys), sort_keys=[(name, "ascending") for name in keys])
 
@@ -103,11 +115,14 @@ def _without_foreign_categories(table: pa.Table) -> pa.Table:
     """Categorical columns list only the categories that the released rows have."""
     for position, field in enumerate(table.schema):
         if pa.types.is_dictionary(field.type):
-            column = table.column(position).cast(field.type.value_type).combine_chunks()
-            encoded = column.dictionary_encode()
+            values = table.column(position).cast(field.type.value_type).combine_chunks()
+            categories = pc.unique(values).drop_null()
+            if field.type.ordered:  # their order has a meaning
+                known = table.column(position).unify_dictionaries().chunk(0).dictionary
+                categories = known.filter(pc.is_in(known, categories))
             fresh = pa.DictionaryArray.from_arrays(
-                encoded.indices.cast(field.type.index_type),
-                encoded.dictionary,
+                pc.index_in(values, categories).cast(field.type.index_type),
+                categories,
                 ordered=field.type.ordered,
             )
             table = table.set_column(position, field, fresh)

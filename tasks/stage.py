@@ -35,7 +35,7 @@ def stage(name: str) -> Callable[[Callable[..., Artifact]], Task[..., dict[str, 
         return task(
             name=name,
             task_run_name=f"{name} {{block}}" if "block" in function.__annotations__ else name,
-            cache_key_fn=cache_key(name, function.__module__),
+            cache_key_fn=cache_key(name),
             persist_result=True,
             result_serializer="json",
             log_prints=False,

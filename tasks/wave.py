@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,14 +82,16 @@ def _digest(path: Path, inode: int, size: int, changed: int) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def open_wave(path: Path) -> pq.ParquetFile:
-    """The wave's Parquet file; refuses what is missing, unreadable or something else."""
+@contextmanager
+def open_wave(path: Path) -> Iterator[pq.ParquetFile]:
+    """The wave's Parquet file; refuses what is missing, unreadable, damaged or something else."""
     try:
-        return pq.ParquetFile(path)
+        with pq.ParquetFile(path) as file:
+            yield file
     except OSError as error:
         raise _unreadable(path, error) from None
     except pa.ArrowException:
-        raise WaveError(f"{path} is not a readable Parquet file; write the wave as Parquet") from None
+        raise _not_parquet(path) from None
 
 
 def _unreadable(path: Path, error: OSError) -> WaveError:
@@ -96,7 +99,13 @@ def _unreadable(path: Path, error: OSError) -> WaveError:
         return WaveError(f"there is no file {path}; check the path")
     if path.is_dir():
         return WaveError(f"{path} is a folder; name the wave's Parquet file")
-    return WaveError(f"{path} cannot be read ({error.strerror or 'I/O error'}); check its permissions")
+    if error.strerror is None:  # not the system's, but pyarrow's word for damaged content
+        return _not_parquet(path)
+    return WaveError(f"{path} cannot be read ({error.strerror}); check its permissions")
+
+
+def _not_parquet(path: Path) -> WaveError:
+    return WaveError(f"{path} is not a readable Parquet file; write the wave as Parquet")
 
 
 def inspect_wave(path: Path, roles: Roles) -> Columns:
@@ -198,7 +207,7 @@ def check_keys(path: Path, name: str) -> None:
     column = _read_column(path, name)
     if column.null_count:
         raise WaveError(f"key {name!r} is missing in {column.null_count} records; fill it in")
-    distinct = pc.count_distinct(column).as_py()
+    distinct = pc.count_distinct(_flat(column)).as_py()
     if distinct < len(column):
         raise WaveError(
             f"key {name!r} names more than one record: {len(column) - distinct} of {len(column)} "
@@ -212,13 +221,18 @@ def read_codes(path: Path, names: Sequence[str]) -> list[Labels]:
 
 
 def _codes(column: pa.ChunkedArray) -> np.ndarray:
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    if pa.types.is_nested(column.type):
-        column = pa.chunked_array([pa.array([str(cell) for cell in column])])
-    encoded = column.combine_chunks().dictionary_encode(null_encoding="encode")
+    encoded = _flat(column).combine_chunks().dictionary_encode(null_encoding="encode")
     codes: np.ndarray = encoded.indices.to_numpy()
     return codes
+
+
+def _flat(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column as plain values that Arrow can compare: categories by value, nested cells as text."""
+    if pa.types.is_dictionary(column.type):
+        return column.cast(column.type.value_type)
+    if pa.types.is_nested(column.type):
+        return pa.chunked_array([pa.array([str(cell) for cell in column])])
+    return column
 
 
 def _read_column(path: Path, name: str) -> pa.ChunkedArray:

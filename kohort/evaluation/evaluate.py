@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -11,18 +9,19 @@ import numpy.typing as npt
 
 from kohort.errors import PlanError
 from kohort.evaluation.inputs import as_release
-from kohort.evaluation.intruder import INTRUDERS, Everything, Intruder, SeveralBlocks, Stratum, estimate
+from kohort.evaluation.intruder import INTRUDERS, Everything, Intruder, SeveralBlocks
+from kohort.evaluation.jobs import BY_NAME, Strata, jobs, results, with_parts
 from kohort.evaluation.linkage import TAU
-from kohort.evaluation.measures import MEASURES, PERCENT, Measure, Release
-from kohort.evaluation.outcome import NotApplicable, Noted, Outcome
-from kohort.evaluation.report import Evaluation, Result
+from kohort.evaluation.measures import MEASURES, PERCENT, Measure
+from kohort.evaluation.outcome import NotApplicable
+from kohort.evaluation.report import Evaluation
 from kohort.evaluation.risk import Direction, Ties
 from kohort.methods import check_choice, resolve
 
 if TYPE_CHECKING:
     import pandas as pd
 
-BY_NAME = {measure.name: measure for measure in MEASURES}
+OPTIONAL = ("confidential",)  # inputs without which some measures cannot be computed
 
 
 def evaluate(
@@ -104,7 +103,7 @@ def evaluate(
     structure
       delta_r                -  not applicable: there is one attribute only
     """
-    asked = _asked_for(measures)
+    asked = asked_for(measures)
     knows = resolve(INTRUDERS, intruder, "intruder")
     given: dict[str, tuple[object, object]] = {
         "confidential": (confidential, None),
@@ -120,7 +119,7 @@ def evaluate(
         "percent": (percent, PERCENT),
     }
     changed = {name for name, (value, default) in given.items() if _differs(value, default)}
-    _refuse_without_effect(changed, asked, knows)
+    refuse_without_effect(changed, asked, knows)
     _refuse_missing(changed, asked, lenient=measures == "all")
     release = as_release(
         x,
@@ -139,110 +138,18 @@ def evaluate(
     strata = knows.scenarios(names=release.names, blocks=release.blocks, seed=seed)
     if seed != 0 and not _draws(strata, asked):
         raise PlanError(f"seed = {seed} has no effect: nothing is drawn at random; leave it out")
-    found: dict[str, Result] = {}
-    for measure in asked:
-        run(measure, release, strata, found)
+    has = {name for name in OPTIONAL if getattr(release, name) is not None}
+    outcomes = {job: job.compute(release) for job in jobs(asked, strata, has)}
     return Evaluation(
         records=len(release.x),
         attributes=len(release.names),
         intruder=knows.method,
-        results=tuple(found[measure.name] for measure in asked),
+        results=results(asked, strata, has, outcomes),
     )
 
 
-def run(
-    measure: Measure,
-    release: Release,
-    strata: tuple[Stratum, ...] | NotApplicable,
-    found: dict[str, Result],
-) -> Result:
-    """Result of one measure, and of those that it is made of; `found` keeps what is computed once."""
-    if measure.name in found:
-        return found[measure.name]
-    if measure.combine is not None:
-        parts = {name: run(BY_NAME[name], release, strata, found).value for name in measure.of}
-        result = as_result(measure, measure.combine(**parts))
-    elif measure.compute is None or any(getattr(release, name) is None for name in measure.needs):
-        missing = " and ".join(measure.needs)
-        result = as_result(measure, NotApplicable(f"it needs {missing}, and none is given"))
-    elif not measure.by_scenario:
-        outcome = measure.compute(release)
-        if isinstance(outcome, NotApplicable):
-            outcome = outcome.naming(release.names)
-        result = as_result(measure, outcome)
-    elif isinstance(strata, NotApplicable):
-        result = as_result(measure, strata)
-    else:
-        outcomes = [[measure.compute(release.known(s)) for s in part.known] for part in strata]
-        result = average(measure, strata, outcomes)
-    found[measure.name] = result
-    return result
-
-
-def average(
-    measure: Measure, strata: Sequence[Stratum], outcomes: Sequence[Sequence[Outcome]]
-) -> Result:
-    """Result of a measure that was computed scenario by scenario.
-
-    Parameters
-    ----------
-    measure : Measure
-        The measure.
-    strata : sequence of Stratum
-        The scenarios.
-    outcomes : sequence of sequences
-        What the measure gave on each scenario of each stratum.
-    """
-    values: list[list[float]] = []
-    missing: list[NotApplicable] = []
-    notes: Counter[str] = Counter()
-    for part in outcomes:
-        values.append([])
-        for outcome in part:
-            if isinstance(outcome, NotApplicable):
-                missing.append(outcome)
-            elif isinstance(outcome, Noted):
-                values[-1].append(outcome.value)
-                notes[outcome.note] += 1
-            else:
-                values[-1].append(outcome)
-    total = sum(len(part) for part in outcomes)
-    if missing:
-        where = f" (in {len(missing)} of {total} scenarios)" if total > 1 else ""
-        return as_result(measure, NotApplicable(missing[0].reason + where), scenarios=total)
-    mean = estimate(strata, values)
-    note = "; ".join(
-        note if count == total else f"{note} ({count} of {total} scenarios)"
-        for note, count in notes.items()
-    )
-    averaged = Noted(mean.value, note) if note else mean.value
-    return as_result(measure, averaged, scenarios=total, standard_error=mean.standard_error)
-
-
-def as_result(
-    measure: Measure,
-    outcome: Outcome,
-    *,
-    scenarios: int | None = None,
-    standard_error: float | None = None,
-) -> Result:
-    """A measure's outcome with what a table says about the measure."""
-    value = outcome.value if isinstance(outcome, Noted) else outcome
-    if not isinstance(value, NotApplicable) and not math.isfinite(value):
-        value = NotApplicable("it is beyond the largest number, because some values are close to 0")
-    return Result(
-        measure=measure.name,
-        family=measure.family,
-        value=value if isinstance(value, NotApplicable) else float(value),
-        unit=measure.unit,
-        worse=measure.worse,
-        scenarios=scenarios,
-        standard_error=standard_error,
-        note=outcome.note if isinstance(outcome, Noted) else "",
-    )
-
-
-def _asked_for(measures: str | Sequence[str]) -> tuple[Measure, ...]:
+def asked_for(measures: str | Sequence[str]) -> tuple[Measure, ...]:
+    """The measures by their names, or all of them."""
     if isinstance(measures, str):
         if measures != "all":
             raise PlanError(f"measures must be 'all' or a list of names, got {measures!r}")
@@ -254,18 +161,13 @@ def _asked_for(measures: str | Sequence[str]) -> tuple[Measure, ...]:
     return tuple(BY_NAME[name] for name in measures)
 
 
-def _with_parts(asked: Sequence[Measure]) -> list[Measure]:
-    """The measures and all that they are made of."""
-    parts = [BY_NAME[name] for measure in asked for name in measure.of]
-    return [*asked, *_with_parts(parts)] if parts else list(asked)
-
-
 def _differs(value: object, default: object) -> bool:
     return value is not None if default is None else bool(value != default)
 
 
-def _refuse_without_effect(changed: set[str], asked: Sequence[Measure], knows: Intruder) -> None:
-    every = _with_parts(asked)
+def refuse_without_effect(changed: set[str], asked: Sequence[Measure], knows: Intruder) -> None:
+    """Refuse arguments that no measure asked for takes note of."""
+    every = with_parts(asked)
     effective = {name for measure in every for name in (*measure.needs, *measure.uses)}
     if any(measure.by_scenario for measure in every):
         effective.add("intruder")
@@ -284,8 +186,8 @@ def _refuse_missing(changed: set[str], asked: Sequence[Measure], *, lenient: boo
                 raise PlanError(f"measure {measure.name!r} needs {name}; pass {name}=")
 
 
-def _draws(strata: tuple[Stratum, ...] | NotApplicable, asked: Sequence[Measure]) -> bool:
+def _draws(strata: Strata, asked: Sequence[Measure]) -> bool:
     if isinstance(strata, NotApplicable):
         return False
-    by_scenario = any(measure.by_scenario for measure in _with_parts(asked))
+    by_scenario = any(measure.by_scenario for measure in with_parts(asked))
     return by_scenario and any(stratum.is_sample for stratum in strata)
