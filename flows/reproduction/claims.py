@@ -77,7 +77,7 @@ def objective_is_the_smaller(figures: Figures) -> Verdict:
         [surface(figures, "D_Y", source) - surface(figures, "D_X", source) for source in TITLES]
     )
     right = np.concatenate([gaps[:, 0] >= 0, gaps[:, -1] <= 0])
-    return Verdict(f"in {right.sum()} of {right.size} cases", all(right))
+    return Verdict(f"in {right.sum()} of {right.size} cases", bool(right.all()))
 
 
 def d_y_falls_as_d_x_rises(figures: Figures) -> Verdict:
@@ -91,7 +91,8 @@ def d_y_falls_as_d_x_rises(figures: Figures) -> Verdict:
         axis=None,
     )
     return Verdict(
-        f"in {right.sum()} of {right.size} steps of λ D_X rises and D_Y falls", right.mean() >= MOST
+        f"in {right.sum()} of {right.size} steps of λ D_X rises and D_Y falls",
+        bool(right.mean() >= MOST),
     )
 
 
@@ -102,7 +103,7 @@ def steep_at_the_smallest_k(figures: Figures) -> Verdict:
         x, y = surface(figures, "D_X", source)[0], surface(figures, "D_Y", source)[0]
         slopes[TITLES[source]] = (y[1] - y[0]) / (x[1] - x[0])
     listed = "; ".join(f"{title}: {slope:.0f}" for title, slope in slopes.items())
-    return Verdict(f"slope of D_Y over D_X from λ = 0 to 0.1: {listed}", max(slopes.values()) < -1)
+    return Verdict(f"slope of D_Y over D_X from λ = 0 to 0.1: {listed}", bool(max(slopes.values()) < -1))
 
 
 def sharper_for_smaller_k(figures: Figures) -> Verdict:
@@ -128,7 +129,7 @@ def diversity_hardly_falls(figures: Figures) -> Verdict:
     listed = "; ".join(f"{title}: {fall.min():.0%} to {fall.max():.0%}" for title, fall in falls.items())
     return Verdict(
         f"fall of ℓ_avg at λ = 0.5 over k: {listed}",
-        max(fall.max() for fall in falls.values()) <= HARDLY,
+        bool(max(fall.max() for fall in falls.values()) <= HARDLY),
     )
 
 
@@ -150,7 +151,7 @@ def distortion_halves_with_the_blocks(figures: Figures) -> Verdict:
     measured = (
         f"D_X falls to {four / six:.2f} of itself from b = 6 to 4, to {two / four:.2f} from 4 to 2"
     )
-    return Verdict(measured, max(four / six, two / four) <= 0.5)
+    return Verdict(measured, bool(max(four / six, two / four) <= 0.5))
 
 
 def blocks_agree_at_lambda_one(figures: Figures) -> Verdict:
