@@ -170,7 +170,7 @@ def linkage_is_at_most_one_over_k(figures: Figures) -> Verdict:
     """Without blocks, for every lambda."""
     greatest = curves(figures, LINKAGE_OF_BLOCKS)[-1].max()
     return Verdict(
-        f"DLD is at most {greatest:.4f}; 1/k = {1 / K_OF_BLOCKS}", greatest <= 1 / K_OF_BLOCKS
+        f"DLD is at most {greatest:.4f}; 1/k = {1 / K_OF_BLOCKS}", bool(greatest <= 1 / K_OF_BLOCKS)
     )
 
 

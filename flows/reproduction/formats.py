@@ -19,6 +19,7 @@ COLUMNS = (
     "agrees",
     "sentence",
 )
+FEW = 3  # names that are listed; more are counted
 INTRODUCTION = """\
 # The papers' tables
 
@@ -193,8 +194,13 @@ def _listed(cells: Sequence[Cell]) -> str:
     """Rows and columns of disagreements in few words."""
     rows = list(dict.fromkeys(cell.place.row for cell in cells))
     columns = list(dict.fromkeys(cell.place.column for cell in cells))
-    shown = ", ".join(rows[:3]) + (f" and {len(rows) - 3} more rows" if len(rows) > 3 else "")
-    return f"{shown} [{', '.join(columns)}]"
+    if len(rows) > FEW and cells[0].note is not None and "*" not in cells[0].note.rows:
+        return f"{' and '.join(cells[0].note.rows)} ({_counted(columns, 'columns')})"
+    return f"{_counted(rows, 'rows')} ({_counted(columns, 'columns')})"
+
+
+def _counted(names: Sequence[str], what: str) -> str:
+    return "; ".join(names) if len(names) <= FEW else f"{len(names)} {what}"
 
 
 def _sentence(note: object) -> str:

@@ -216,15 +216,18 @@ def test_claims_of_statistical_dependence_hold_but_for_diversity(files):
     assert refuted == {"diversity_hardly_falls"}
 
 
-def test_claims_do_not_hold_for_figures_in_disorder(files):
+def test_every_claim_is_refuted_by_figures_in_disorder(files):
     found = computed("statistical-dependence")
-    shuffled = dict(zip(found, np.random.default_rng(1).permutation(list(found.values())), strict=True))
-    (section,) = compare(["statistical-dependence"], shuffled)
-    assert not any(checked.verdict.holds for checked in section.claims)
+    refuted = set()
+    for seed in range(5):  # a claim may hold by chance in one of them
+        values = np.random.default_rng(seed).permutation(list(found.values()))
+        (section,) = compare(["statistical-dependence"], dict(zip(found, values, strict=True)))
+        refuted |= {checked.claim.check for checked in section.claims if not checked.verdict.holds}
+    assert len(refuted) == 13
 
 
 def test_diversity_that_hardly_falls_is_recognised(files):
-    level = {place: 3.0 for place in computed("statistical-dependence")}
+    level = dict.fromkeys(computed("statistical-dependence"), 3.0)
     assert CHECKS["diversity_hardly_falls"](level).holds
 
 
@@ -244,7 +247,7 @@ def test_text(files, capsys):
     assert f"{headline} (33 of 33 figures agree)" in lines
     (misprint,) = (line for line in lines if line.startswith("  UDO_SZ   k = 4, Δr"))
     assert misprint.split()[5:] == [".19", "0.289", "+0.099", "differs"]
-    assert any(line.startswith("  UDO_SZ [k = 4, Δr]: The printed .19 is a misprint") for line in lines)
+    assert any(line.startswith("  UDO_SZ (k = 4, Δr): The printed .19 is a misprint") for line in lines)
     assert lines[-1] == "comparative-study: 238 of 246 figures agree"
 
 
