@@ -195,7 +195,8 @@ def _listed(cells: Sequence[Cell]) -> str:
     rows = list(dict.fromkeys(cell.place.row for cell in cells))
     columns = list(dict.fromkeys(cell.place.column for cell in cells))
     if len(rows) > FEW and cells[0].note is not None and "*" not in cells[0].note.rows:
-        return f"{' and '.join(cells[0].note.rows)} ({_counted(columns, 'columns')})"
+        families = " and ".join(pattern.strip("*-") for pattern in cells[0].note.rows)
+        return f"{families} ({_counted(columns, 'columns')})"
     return f"{_counted(rows, 'rows')} ({_counted(columns, 'columns')})"
 
 
