@@ -5,10 +5,10 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO := out/demo
 
-.PHONY: help demo test check bench lock clean
+.PHONY: help demo test check bench reproduce lock clean
 
 help:  ## this list
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-9s %s\n", $$1, $$2}'
 
 demo: $(VENV)/base  ## protect the sample wave and say where the files are
 	@$(BIN)/kohort protect deployments/plans/household.toml data/household-2026q1.parquet --out $(DEMO)
@@ -25,6 +25,9 @@ check: $(VENV)/dev  ## ruff, mypy --strict on kohort/, layers, doctests
 
 bench: $(VENV)/dev  ## the benchmarks: ratios measured side by side
 	$(BIN)/python -m benchmarks
+
+reproduce: $(VENV)/dev  ## docs/reproduction.md: the papers' tables anew (needs the reference files)
+	$(BIN)/kohort reproduce --format markdown --out docs
 
 lock:  ## resolve the dependencies anew (needs uv); hashes, no host names
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate \

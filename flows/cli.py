@@ -1,4 +1,4 @@
-"""The command line: `kohort protect`, `kohort plan`, `kohort methods`."""
+"""The command line: `kohort protect`, `kohort plan`, `kohort methods`, `kohort reproduce`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import kohort
 from kohort.errors import KohortError, StageFailed
+from kohort.flows.reproduction import PAPERS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -73,6 +75,18 @@ def parser() -> argparse.ArgumentParser:
     methods = commands.add_parser("methods", help="list stages, methods and their parameters")
     methods.add_argument("--json", action="store_true", help="print the list as JSON")
     methods.set_defaults(run=_methods)
+
+    reproduce = commands.add_parser("reproduce", help="the papers' tables beside kohort's own figures")
+    reproduce.add_argument("paper", nargs="?", choices=PAPERS, help="one paper; by default all four")
+    reproduce.add_argument("--format", choices=("text", "csv", "markdown"), default="text")
+    reproduce.add_argument(
+        "--out", type=Path, metavar="DIR", help="write to DIR, with the figures drawn"
+    )
+    reproduce.add_argument("--store", type=Path, metavar="DIR", help="where finished tables are kept")
+    reproduce.add_argument(
+        "--in-memory", action="store_true", help="without Prefect and without a store"
+    )
+    reproduce.set_defaults(run=_reproduce)
     return top
 
 
@@ -102,6 +116,68 @@ def _protect(options: argparse.Namespace) -> int:
     return 0
 
 
+def _reproduce(options: argparse.Namespace) -> int:
+    """Find the reference files, compute, compare."""
+    from kohort.errors import PlanError
+    from kohort.flows.reproduction import needed_files
+    from kohort.flows.reproduction.output import write_comparison
+    from kohort.flows.reproduction.report import compare
+
+    if options.in_memory and options.store is not None:
+        raise PlanError("--store has no effect with --in-memory; leave one of them out")
+    papers = PAPERS if options.paper is None else (options.paper,)
+    needed_files(papers)  # a sentence on what is missing, before a server is started
+    figures = (
+        _figures_in_memory(papers) if options.in_memory else _figures_by_flow(papers, options.store)
+    )
+    for line in write_comparison(compare(papers, figures), figures, options.format, options.out):
+        sys.stderr.write(f"kohort: {line}\n")
+    return 0
+
+
+def _figures_in_memory(papers: Sequence[str]) -> Any:
+    from kohort.flows.progress import listening
+    from kohort.flows.reproduction.in_memory import reproduce_in_memory
+
+    with listening() as listener:
+        return reproduce_in_memory(papers, listener=listener)
+
+
+def _figures_by_flow(papers: Sequence[str], store: Path | None) -> Any:
+    from kohort.flows.progress import listening
+    from kohort.flows.server import prefect_server
+
+    with listening() as listener, prefect_server() as url:
+        from kohort.flows import reproduce
+
+        reproduce.LISTENER = listener
+        with _sentences(url):
+            return reproduce.reproduce_papers(
+                papers=list(papers), store=None if store is None else store.absolute()
+            )
+
+
+@contextmanager
+def _sentences(url: str) -> Iterator[None]:
+    """One sentence instead of what Prefect raises; the server hears of all stages before it ends."""
+    from prefect.events.worker import EventsWorker
+
+    answers = True
+    try:
+        yield
+    except KohortError:
+        raise
+    except Exception as error:
+        answers = False
+        raise StageFailed(
+            f"the run stopped on {type(error).__name__} at the Prefect server {url}; "
+            "finished stages are kept, run it again to continue"
+        ) from None
+    finally:
+        if answers:  # what the server shows of the stages travels as events, behind the run
+            EventsWorker.drain_all(timeout=5)
+
+
 def _run_in_memory(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
     from kohort.flows.in_memory import protect_in_memory
     from kohort.flows.progress import listening
@@ -115,13 +191,10 @@ def _run_flow(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
     from kohort.flows.server import prefect_server
 
     with listening() as listener, prefect_server() as url:
-        from prefect.events.worker import EventsWorker
-
         from kohort.flows import protect, running
 
         running.LISTENER = listener
-        answers = True
-        try:
+        with _sentences(url):
             result: dict[str, Any] = protect.protect_wave(
                 plan=plan,
                 wave=options.wave.absolute(),
@@ -129,17 +202,6 @@ def _run_flow(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
                 store=None if options.store is None else options.store.absolute(),
                 force=options.force,
             )
-        except KohortError:
-            raise
-        except Exception as error:
-            answers = False
-            raise StageFailed(
-                f"the run stopped on {type(error).__name__} at the Prefect server {url}; "
-                "finished stages are kept, run it again to continue"
-            ) from None
-        finally:
-            if answers:  # what the server shows of the stages travels as events, behind the run
-                EventsWorker.drain_all(timeout=5)
     return result
 
 
