@@ -174,16 +174,18 @@ def _protect_blocks(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Part
     given = x if stages.blocks.uses_values else None
     assigning = run.start(assign_blocks, x=given, names=names, method=stages.blocks)
     blocks, reasons = read_blocks(run.store, run.finish(assign_blocks, assigning))
-    z = run.finish(normalize, normalizing)
     stages.check_blocks(blocks)
     running.LISTENER.expect(3 + len(blocks) * (3 if stages.partitioner.needs_axis else 2) + 4)
 
-    points = Points(
-        z=z,
-        method=stages.normalize,
-        confidential=tuple(confidential),
-        dependence=stages.dependence if stages.extends else None,
-    )
+    needed = stages.partitioner.uses_normalized or stages.extends
+    points = None
+    if needed:
+        points = Points(
+            z=run.finish(normalize, normalizing),
+            method=stages.normalize,
+            confidential=tuple(confidential),
+            dependence=stages.dependence if stages.extends else None,
+        )
     axes: list[Artifact | None] = [None] * len(blocks)
     if stages.partitioner.needs_axis:
         extended = points if stages.extends else None
@@ -194,9 +196,8 @@ def _protect_blocks(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Part
                 for each in blocks
             ],
         )
-    source = {"x": x, "points": points}
-    if not stages.partitioner.uses_normalized:
-        source = {"x": None, "points": None}
+    used = stages.partitioner.uses_normalized
+    source = {"x": x if used else None, "points": points if used else None}
     groups = run.do_blocks(
         partition,
         [
@@ -205,6 +206,8 @@ def _protect_blocks(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Part
         ],
     )
     centroids = _replace(run, plan, x, columns, blocks, groups)
+    if not needed:  # it ran beside the blocks; see docs/decisions/0005
+        run.finish(normalize, normalizing)
     protected = [Protected(*pair) for pair in zip(centroids, groups, strict=True)]
     return Parts(blocks, reasons, protected)
 
