@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from kohort.evaluation import classes, group_sizes, min_anonymity, unique
+from kohort.evaluation import classes, group_sizes
+from kohort.evaluation.anonymity import class_sizes
 from kohort.evaluation.loss import deviations
 from kohort.evaluation.report import Result
 from kohort.methods import Floats, Labels
@@ -72,14 +73,16 @@ def measure(blocks: Iterable[Block], others: Sequence[Labels], units: Labels | N
         rows.append(("min_anonymity", number, None, float(sizes.min())))
         for size, count in ({} if block.groups is None else group_sizes(block.groups)).items():
             rows.append(("group_sizes", number, str(size), float(count)))
-        joint = [classes([*joint, labels])[0]]
+        joint = [classes([*joint, labels])[0]] if joint else [labels]
     if totals > 0:
         rows.append(("loss", None, None, errors / totals))
     rows.append(("k_real", None, None, len(joint[0]) / (int(joint[0].max()) + 1)))
-    released = [*joint, *others]
-    rows.append(("min_anonymity", None, None, float(min_anonymity(released, units=units))))
+    labels, sizes = joint[0], np.bincount(joint[0])
+    if others or units is not None:
+        labels, sizes = class_sizes([*joint, *others], units)
+    rows.append(("min_anonymity", None, None, float(sizes.min())))
     rows.append(("unchanged", None, None, same / cells))
-    rows.append(("unique", None, None, unique(released, units=units)))
+    rows.append(("unique", None, None, float(np.mean(sizes[labels] == 1))))
     columns = [
         pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), ROWS, strict=True)
     ]

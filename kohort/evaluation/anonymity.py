@@ -85,7 +85,7 @@ def min_anonymity(released: Released, *, units: npt.NDArray[Any] | None = None) 
     >>> min_anonymity(records, units=np.array([7, 7, 1, 2, 3]))
     1
     """
-    return int(_class_sizes(released, units)[1].min())
+    return int(class_sizes(released, units)[1].min())
 
 
 def unique(released: Released, *, units: npt.NDArray[Any] | None = None) -> float:
@@ -103,13 +103,14 @@ def unique(released: Released, *, units: npt.NDArray[Any] | None = None) -> floa
     >>> unique(np.array([[1.0], [1.0], [2.0], [3.0]]))
     0.5
     """
-    labels, sizes = _class_sizes(released, units)
+    labels, sizes = class_sizes(released, units)
     return float(np.mean(sizes[labels] == 1))
 
 
-def _class_sizes(
+def class_sizes(
     released: Released, units: npt.NDArray[Any] | None
 ) -> tuple[Labels, npt.NDArray[np.int64]]:
+    """Class of every record, and the records or distinct units in each class."""
     labels, sizes = classes(released)
     if units is None:
         return labels, sizes
