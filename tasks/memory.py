@@ -15,7 +15,7 @@ import platform
 import pyarrow as pa
 
 M_MMAP_THRESHOLD = -3  # of malloc.h
-LARGE = 1 << 20
+LARGE = 1 << 22  # smaller blocks are used again and again, and would be faulted in each time
 
 
 @functools.cache
