@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from kohort.errors import PlanError, StageFailed
+from kohort.errors import KohortError, PlanError, StageFailed
 from kohort.home import kohort_home, private_folder
 
 PATIENCE = 120.0  # seconds for a first start on a busy machine: the database is made then
@@ -61,6 +61,27 @@ def prefect_server() -> Iterator[str]:
             yield url
     finally:
         os.environ.pop("PREFECT_API_URL", None)
+
+
+@contextmanager
+def one_sentence(url: str) -> Iterator[None]:
+    """One sentence instead of what Prefect raises; the server hears of all stages before it ends."""
+    from prefect.events.worker import EventsWorker
+
+    answers = True
+    try:
+        yield
+    except KohortError:
+        raise
+    except Exception as error:
+        answers = False
+        raise StageFailed(
+            f"the run stopped on {type(error).__name__} at the Prefect server {url}; "
+            "finished stages are kept, run it again to continue"
+        ) from None
+    finally:
+        if answers:  # what the server shows of the stages travels as events, behind the run
+            EventsWorker.drain_all(timeout=5)
 
 
 def _check_alive(url: str) -> None:
