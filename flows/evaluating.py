@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import Field, model_validator
@@ -46,6 +47,12 @@ class EvaluateSection(Section):
         """What the intruder knows."""
         intruder: Intruder = self.intruder.build()
         return intruder
+
+    def including(self, names: Sequence[str]) -> EvaluateSection:
+        """The same with further measures."""
+        if self.measures == "all":
+            return self
+        return self.model_copy(update={"measures": list(dict.fromkeys([*self.measures, *names]))})
 
     def parameters(self, measure: Measure) -> dict[str, Any]:
         """The parameters that this measure takes note of, so that others do not change its cache key."""

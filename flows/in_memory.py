@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,16 +15,17 @@ import pandas as pd
 from kohort.evaluation.jobs import BY_NAME, jobs, results
 from kohort.evaluation.measures import Release
 from kohort.evaluation.report import Result
-from kohort.flows.manifest import build_manifest
+from kohort.flows.manifest import build_manifest, promise_of, public_manifest
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
 from kohort.flows.progress import Listener, StageRow
 from kohort.protect import Protected, protect
+from kohort.tasks.gate import check_bounds
 from kohort.tasks.measures import Block, evaluation, measure, with_details
-from kohort.tasks.placing import partial_beside, place, release_folder
-from kohort.tasks.release import count_identical, release_table, rounded, write_release
+from kohort.tasks.placing import PUBLIC, place, release_folder
+from kohort.tasks.release import NAME, count_identical, release_table, rounded, write_release
 from kohort.tasks.released import Inputs, evaluation_inputs
-from kohort.tasks.store import Artifact
+from kohort.tasks.store import Artifact, file_digest
 from kohort.tasks.wave import (
     check_keys,
     digest_of,
@@ -37,9 +39,7 @@ from kohort.tasks.wave import (
 )
 
 
-def protect_in_memory(
-    plan: Plan, wave: Path, out: Path, *, force: bool, listener: Listener
-) -> dict[str, Any]:
+def protect_in_memory(plan: Plan, wave: Path, out: Path, *, listener: Listener) -> dict[str, Any]:
     """Protect one wave in this process and release it to a folder.
 
     Parameters
@@ -49,8 +49,6 @@ def protect_in_memory(
     wave, out : Path
         The wave's Parquet file, and the folder for the release; or a folder of waves, of which the
         last by name is taken, and the folder of their releases.
-    force : bool
-        Whether another release in the folder is replaced.
     listener : Listener
         Who hears of finished stages.
     """
@@ -66,11 +64,12 @@ def protect_in_memory(
         rows.append(row)
         listener.finished(row)
 
-    listener.expect(6)
+    listener.expect(7)
     roles, release = plan.roles.build(), plan.release.build()
     columns = inspect_wave(wave, roles)
     names = columns.quasi_identifiers
-    with release_folder(out), partial_beside(out) as file:
+    with release_folder(out) as staging:
+        path = staging / PUBLIC / NAME
         with timed("ingest"):
             digest = digest_of(wave)
             x, weights, y, units = _ingest(plan, wave, names)
@@ -80,42 +79,46 @@ def protect_in_memory(
                 protected.values.to_numpy(), names, columns.integers if release.round_integers else ()
             )
             blocks = [[names[j] for j in block] for block in protected.blocks]
+            plan.check_blocks(blocks or [list(names)])
             reasons = plan.stages.blocks.reasons(x, protected.blocks, names=names) if blocks else ()
         with timed("assemble"):
             arrays = {name: values[:, j] for j, name in enumerate(names)}
-            write_release(release_table(wave, columns, arrays, release), file.path)
+            write_release(release_table(wave, columns, arrays, release), path)
         with timed("verify"):
-            count_identical(file.path, blocks, columns, plan.k)
+            counted = count_identical(path, promise_of(plan, columns, blocks))
         with timed("evaluate"):
             views = _views(x, values, protected, names)
             table = measure(views, read_codes(wave, columns.open_to_intruders), units)
         report = evaluation(table, [view.names for view in views], k=plan.k, rows=columns.rows)
-        if plan.evaluate is not None:
+        if plan.measured is not None:
             with timed("measure"):
                 inputs = evaluation_inputs(wave, roles, columns)
                 found = _measures(plan, wave, x, values, protected, names, inputs)
             report = with_details(report, found)
-        released = Artifact(digest_of(file.path), columns.rows)
         manifest = build_manifest(
             plan,
+            wave=wave,
             wave_digest=digest,
             columns=columns,
             blocks=blocks,
             reasons=reasons,
-            released=released,
+            released=Artifact(file_digest(path), columns.rows),
+            evaluation=report,
             stages=rows,
             how="in memory",
         )
+        with timed("gate"):
+            check_bounds(out, bounds=plan.bounds, evaluation=report, manifest=manifest, counted=counted)
         with timed("publish"):
-            written = place(
-                file.hand_over(),
+            placed = place(
+                staging,
                 out,
-                sha256=released.sha256,
-                evaluation=report,
+                public_manifest=public_manifest(manifest, report),
                 manifest=manifest,
-                force=force,
+                evaluation=report,
+                log=[json.dumps(row.as_json()) for row in rows],
             )
-    return summary(Outcome(out=out, written=written, manifest=manifest, evaluation=report), rows)
+    return summary(Outcome(placed=placed, manifest=manifest, evaluation=report), rows)
 
 
 def _views(x: Any, values: Any, protected: Protected, names: tuple[str, ...]) -> list[Block]:
@@ -147,7 +150,7 @@ def _measures(
     inputs: Inputs,
 ) -> tuple[Result, ...]:
     """The measures that the plan asks for, scenario by scenario."""
-    request = plan.evaluate
+    request = plan.measured
     blocks = protected.blocks or (tuple(range(len(names))),)
     strata = request.knows.scenarios(names=names, blocks=blocks, seed=plan.seed)
     groups = tuple(np.ascontiguousarray(labels) for labels in protected.groups.T)

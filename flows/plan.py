@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,14 +13,18 @@ from pydantic import Field, ValidationError, field_validator, model_validator
 import kohort
 from kohort.blocking import BLOCKERS
 from kohort.centroids import CENTROIDS
+from kohort.claims import check_claim
 from kohort.errors import PlanError
 from kohort.flows.evaluating import EvaluateSection
+from kohort.flows.gating import GateSection
 from kohort.flows.messages import first_sentence
 from kohort.flows.sections import Section, choice_of, section_of
+from kohort.gate import BOUNDABLE
 from kohort.normalization import NORMALIZERS
 from kohort.partitioning import PARTITIONERS
 from kohort.projection import PROJECTIONS
 from kohort.stages import Stages
+from kohort.tasks.measures import ALWAYS
 from kohort.tasks.release import Release
 from kohort.tasks.roles import Roles
 from kohort.whole_file import WHOLE_FILE
@@ -59,6 +64,7 @@ class Plan(Section):
     dependence: DependenceSection | None = None
     centroid: CentroidSection = Field(default={"method": "mean"}, validate_default=True)
     evaluate: EvaluateSection | None = None
+    gate: GateSection | None = None
     release: ReleaseSection = Field(default_factory=ReleaseSection)  # type: ignore[valid-type]
 
     @field_validator("version")
@@ -90,9 +96,14 @@ class Plan(Section):
             raise PlanError(f"partition: {stages.whole_file.unfit_for_release}")
         if not stages.blocks.uses_values:
             blocks = stages.blocks.assign_blocks(np.empty((0, len(names))), names=names)
-            stages.check_blocks([[names[j] for j in block] for block in blocks])
+            self.check_blocks([[names[j] for j in block] for block in blocks])
         if self.dependence is not None and not self.roles.confidential:
             raise PlanError("dependence needs roles.confidential; name the confidential columns")
+        if stages.extends and not {"l_min", "l_one"} & set(self.bounds):
+            raise PlanError(
+                "dependence makes groups that agree in the confidential attributes, which discloses "
+                "them; bound l_min or l_one in [gate]"
+            )
         if stages.centroid.takes_weights and self.roles.weight is None:
             raise PlanError(
                 f"centroid {stages.centroid.method!r} needs roles.weight; name the weight column"
@@ -115,6 +126,30 @@ class Plan(Section):
             centroid=self.centroid.build(),
             dependence=None if self.dependence is None else self.dependence.weight,
         )
+
+    def check_blocks(self, blocks: Sequence[Sequence[str]]) -> None:
+        """Refuse what does not fit the blocks: a projection's attribute, the claim."""
+        self.stages.check_blocks(blocks)
+        check_claim(self.release.claim, self.stages, len(blocks))
+
+    @property
+    def bounds(self) -> dict[str, float]:
+        """The worst value of each measure that a release may have; the claim bounds one of its own."""
+        bounds = {} if self.gate is None else self.gate.bounds
+        if self.release.claim == "k-anonymous":
+            bounds["min_anonymity"] = max(float(self.k), bounds.get("min_anonymity", 0.0))
+        return bounds
+
+    @property
+    def measured(self) -> EvaluateSection | None:
+        """What is measured besides what every release has: what is asked for, and what is bounded."""
+        wanted = [name for name in self.bounds if name not in ALWAYS or self._by_scenario(name)]
+        if self.evaluate is not None:
+            return self.evaluate.including(wanted)
+        return EvaluateSection(measures=wanted) if wanted else None
+
+    def _by_scenario(self, name: str) -> bool:
+        return self.evaluate is not None and BOUNDABLE[name].by_scenario
 
     def as_json(self) -> dict[str, Any]:
         """The plan as the manifest and a deployment's parameter have it."""

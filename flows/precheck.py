@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
+from kohort.claims import claim_in_words
 from kohort.errors import PlanError, WaveError
 from kohort.flows.plan import Plan
+from kohort.gate import allowed
 from kohort.methods import Floats
 from kohort.tasks.wave import (
     Columns,
@@ -55,7 +56,7 @@ def what_would_be_done(plan: Plan, wave: Path) -> str:
     names = columns.quasi_identifiers
     constant = [name for j, name in enumerate(names) if np.all(x[:, j] == x[0, j])]
     lines = [f"the plan fits the wave: {columns.rows} records, {len(names)} quasi-identifiers"]
-    lines += _methods(plan, x, names)
+    lines += _methods(plan, x, columns)
     lines.append(f"  released as they are: {', '.join(columns.untouched) or 'nothing'}")
     lines.append(f"  dropped: {', '.join(columns.dropped) or 'nothing'}")
     lines.append(f"  rows: {plan.release.order}")
@@ -63,14 +64,14 @@ def what_would_be_done(plan: Plan, wave: Path) -> str:
     return "\n".join(lines)
 
 
-def _methods(plan: Plan, x: Floats, names: Sequence[str]) -> list[str]:
-    """What is done to each block, and what that promises."""
-    stages = plan.stages
+def _methods(plan: Plan, x: Floats, columns: Columns) -> list[str]:
+    """What is done to each block, what is claimed of the result, and what decides on its release."""
+    stages, names = plan.stages, columns.quasi_identifiers
     if stages.whole_file is not None:
         how = (
             f"  all quasi-identifiers: protected as a whole by {stages.whole_file.method} (k = {plan.k})"
         )
-        return [how, f"  promise: {stages.guarantee(plan.k, 0)}"]
+        return [how, f"  claim: {_claim(plan, columns, 0)}", *_gate(plan)]
     blocks = stages.blocks.assign_blocks(x, names=names)
     lines = []
     for number, block in enumerate(blocks):
@@ -84,7 +85,25 @@ def _methods(plan: Plan, x: Floats, names: Sequence[str]) -> list[str]:
         )
     if stages.extends:
         lines.append(f"  groups agree in the confidential attributes with weight {stages.dependence}")
-    return [*lines, f"  promise: {stages.guarantee(plan.k, len(blocks))}"]
+    plan.check_blocks([[names[j] for j in block] for block in blocks])
+    return [*lines, f"  claim: {_claim(plan, columns, len(blocks))}", *_gate(plan)]
+
+
+def _claim(plan: Plan, columns: Columns, blocks: int) -> str:
+    return claim_in_words(
+        plan.release.claim,
+        plan.stages,
+        k=plan.k,
+        blocks=blocks,
+        others=columns.open_to_intruders,
+        unit=plan.roles.unit,
+    )
+
+
+def _gate(plan: Plan) -> list[str]:
+    """The bounds that decide whether it is released."""
+    listed = ", ".join(allowed(name, bound) for name, bound in plan.bounds.items())
+    return [f"  released only if: {listed}"] if listed else []
 
 
 def _remarks(plan: Plan, columns: Columns, constant: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from kohort.flows import running
 from kohort.flows.evaluation import Pair, run_measures
-from kohort.flows.manifest import build_manifest
+from kohort.flows.manifest import build_manifest, promise_of, public_manifest
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
 from kohort.flows.running import Run
@@ -20,6 +21,7 @@ from kohort.tasks.assemble import assemble
 from kohort.tasks.blocking import assign_blocks, read_blocks
 from kohort.tasks.centroids import Protected, replace
 from kohort.tasks.evaluation import evaluate
+from kohort.tasks.gate import gate
 from kohort.tasks.ingest import ingest
 from kohort.tasks.measures import evaluation, with_details
 from kohort.tasks.memory import return_large_blocks
@@ -42,9 +44,7 @@ from kohort.tasks.whole_file import whole_file
     log_prints=False,
     persist_result=False,
 )
-def protect_wave(
-    plan: Plan, wave: Path, out: Path, store: Path | None = None, force: bool = False
-) -> dict[str, Any]:
+def protect_wave(plan: Plan, wave: Path, out: Path, store: Path | None = None) -> dict[str, Any]:
     """Protect one wave of a survey and release it to a folder.
 
     Parameters
@@ -54,19 +54,17 @@ def protect_wave(
     wave : Path
         The wave's Parquet file, or a folder whose last one by name is taken.
     out : Path
-        The folder for protected.parquet, evaluation.json and manifest.json; where `wave` is a folder,
+        The folder of the wave's releases, each a version of its own in it; where `wave` is a folder,
         they go to a folder in it that has the name of the wave's file.
     store : Path, optional
         Where intermediate results are kept; by default under KOHORT_HOME.
-    force : bool
-        Whether another release in the folder is replaced.
     """
     return_large_blocks()
     wave, out = newest_wave(wave, out)
     run = Run(Store(store).prepare())
     columns, digest = inspect_wave(wave, plan.roles.build()), digest_of(wave)
     inputs = evaluation_inputs(wave, plan.roles.build(), columns)
-    with release_folder(out):
+    with release_folder(out) as staging:
         x = run.do(
             ingest,
             wave=wave,
@@ -97,42 +95,43 @@ def protect_wave(
             others=list(columns.open_to_intruders),
             unit=plan.roles.unit,
         )
-        partial = run.do_uncached(
+        counted = run.do_uncached(
             verify,
             store=run.store.root,
             candidate=candidate,
-            out=out,
-            blocks=parts.blocks,
-            columns=columns,
-            k=plan.k,
+            staging=staging,
+            promise=promise_of(plan, columns, parts.blocks),
         )
         measures = run.store.read(run.finish(evaluate, measured))
         report = evaluation(measures, parts.attributes, k=plan.k, rows=columns.rows)
-        if plan.evaluate is not None:
+        if plan.measured is not None:
             pair = Pair(
                 wave, digest, x, parts.protected, columns.quasi_identifiers, parts.attributes, inputs
             )
-            report = with_details(report, run_measures(run, plan.evaluate, pair, seed=plan.seed))
+            report = with_details(report, run_measures(run, plan.measured, pair, seed=plan.seed))
         manifest = build_manifest(
             plan,
+            wave=wave,
             wave_digest=digest,
             columns=columns,
             blocks=parts.blocks,
             reasons=parts.reasons,
             released=candidate,
+            evaluation=report,
             stages=run.rows,
             how="prefect",
         )
-        written = run.do_uncached(
+        papers = {"evaluation": report, "manifest": manifest}
+        run.do_uncached(gate, out=out, bounds=plan.bounds, counted=counted, **papers)
+        placed = run.do_uncached(
             publish,
-            partial=Path(partial),
+            staging=staging,
             out=out,
-            sha256=candidate.sha256,
-            evaluation=report,
-            manifest=manifest,
-            force=force,
+            public_manifest=public_manifest(manifest, report),
+            log=[json.dumps(row.as_json()) for row in run.rows],
+            **papers,
         )
-    return summary(Outcome(out=out, written=written, manifest=manifest, evaluation=report), run.rows)
+    return summary(Outcome(placed=placed, manifest=manifest, evaluation=report), run.rows)
 
 
 @dataclass(frozen=True)
@@ -153,7 +152,7 @@ class Parts:
 
 def _protect_whole_file(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Parts:
     """All values at once; there are no groups of records."""
-    running.LISTENER.expect(6)
+    running.LISTENER.expect(7)
     names = list(columns.quasi_identifiers)
     protected = run.do(
         whole_file,
@@ -174,8 +173,8 @@ def _protect_blocks(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Part
     given = x if stages.blocks.uses_values else None
     assigning = run.start(assign_blocks, x=given, names=names, method=stages.blocks)
     blocks, reasons = read_blocks(run.store, run.finish(assign_blocks, assigning))
-    stages.check_blocks(blocks)
-    running.LISTENER.expect(3 + len(blocks) * (3 if stages.partitioner.needs_axis else 2) + 4)
+    plan.check_blocks(blocks)
+    running.LISTENER.expect(3 + len(blocks) * (3 if stages.partitioner.needs_axis else 2) + 5)
 
     needed = stages.partitioner.uses_normalized or stages.extends
     points = None

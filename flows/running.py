@@ -26,6 +26,7 @@ ORDER = (
     "verify",
     "evaluate",
     "measure",
+    "gate",
     "publish",
 )
 LISTENER: Listener = Silent()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +12,13 @@ import pyarrow as pa
 from kohort.evaluation import classes, group_sizes
 from kohort.evaluation.anonymity import class_sizes
 from kohort.evaluation.loss import deviations
+from kohort.evaluation.outcome import NotApplicable
 from kohort.evaluation.report import Result
 from kohort.methods import Floats, Labels
 
 SCHEMA = 1
+ALWAYS = ("loss", "k_real", "min_anonymity", "unique", "unchanged")
+"""The measures that every release has."""
 ROWS = pa.schema(
     [("measure", pa.string()), ("block", pa.int32()), ("key", pa.string()), ("value", pa.float64())]
 )
@@ -111,6 +114,17 @@ def evaluation(table: pa.Table, blocks: Sequence[Sequence[str]], *, k: int, rows
     if whole["loss"] is None:
         whole["not_applicable"] = {"loss": "every quasi-identifier is constant"}
     return {**content, "measures": whole, "blocks": parts}
+
+
+def values_of(report: Mapping[str, Any]) -> dict[str, float | NotApplicable]:
+    """The measures of evaluation.json, those that are not applicable with the reason."""
+    reasons = {each["measure"]: each["not_applicable"] for each in report.get("details", ())}
+    reasons = {**report["measures"].get("not_applicable", {}), **reasons}
+    return {
+        name: NotApplicable(str(reasons.get(name))) if value is None else value
+        for name, value in report["measures"].items()
+        if name != "not_applicable"
+    }
 
 
 def with_details(report: dict[str, Any], found: Sequence[Result]) -> dict[str, Any]:

@@ -1,72 +1,61 @@
-"""How files get into the release folder: whole, verified, or not at all.
+"""How a release gets into its folder: as a whole and verified, or not at all.
 
-Partial files are made beside the final ones (a rename is atomic only within a file system), under
-hidden names that carry the process; what a killed process left is removed by the next.
+::
+
+    OUT/v1/public/      protected.parquet, manifest.json               for whoever gets the release
+    OUT/v1/internal/    manifest.json, evaluation.json, log.jsonl      0600 in a folder of 0700
+    OUT/v2/             a second release of the same wave; v1 stays as it is
+    OUT/refused/        evaluation.json, manifest.json of the last attempt that the gate refused, 0600
+
+A release is made in a hidden folder beside its place, on the same file system, and appears by one
+rename. What a killed process left there is removed by the next.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import shutil
+import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from kohort.errors import GuaranteeBroken, PlanError
+from kohort.home import private_folder
 from kohort.tasks.release import NAME
 from kohort.tasks.store import file_digest
-from kohort.tasks.wave import digest_of
 
-EVALUATION = "evaluation.json"
-MANIFEST = "manifest.json"
-PARTIAL = re.compile(r"\.kohort-(\d+)-[0-9a-f]{32}")
+PUBLIC, INTERNAL, REFUSED = "public", "internal", "refused"
+EVALUATION, MANIFEST, LOG = "evaluation.json", "manifest.json", "log.jsonl"
+VERSION = re.compile(r"v([1-9][0-9]*)")
+STAGING = re.compile(r"\.kohort-([0-9a-z]*)-(\d+)-[0-9a-f]{32}")
+FORGOTTEN = 7 * 86400.0  # seconds after which another machine's unfinished release is left over
 
 
-@dataclass(slots=True)
-class Partial:
-    """A file on its way into a folder."""
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """Where a release is."""
 
-    path: Path
-    handed_over: bool = False
-
-    def copy(self, source: Path, *, expected: str) -> None:
-        """Copy a file here and check that its bytes arrived."""
-        shutil.copyfile(source, self.path)
-        with self.path.open("rb") as file:
-            os.fsync(file.fileno())
-        if file_digest(self.path) != expected:
-            raise GuaranteeBroken("the copy beside the destination has other bytes than were assembled")
-
-    def hand_over(self) -> Path:
-        """Leave the file for whoever places it."""
-        self.handed_over = True
-        return self.path
+    folder: Path
+    version: int
+    written: bool
+    """False where the same release was in place already."""
 
 
 @contextmanager
-def partial_beside(out: Path) -> Iterator[Partial]:
-    """A fresh partial file in `out`, removed unless it is handed over."""
-    partial = Partial(out / f".kohort-{os.getpid()}-{uuid.uuid4().hex}")
-    try:
-        yield partial
-    finally:
-        if not partial.handed_over:
-            partial.path.unlink(missing_ok=True)
-
-
-@contextmanager
-def release_folder(out: Path) -> Iterator[None]:
-    """Make the folder where need be; if nothing gets released, it is as it was before.
+def release_folder(out: Path) -> Iterator[Path]:
+    """A hidden folder in `out` to make a release in; if none gets placed, `out` is as it was before.
 
     Parameters
     ----------
     out : Path
-        The release folder.
+        The folder of the wave's releases, made where need be.
     """
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     try:
@@ -77,22 +66,36 @@ def release_folder(out: Path) -> Iterator[None]:
         ) from None
     if not out.is_dir() or not os.access(out, os.W_OK | os.X_OK):
         raise PlanError(f"the output folder {out} is not writable; choose another")
+    _remove_left_over(out)
+    staging = out / f".kohort-{_machine()}-{os.getpid()}-{uuid.uuid4().hex}"
     try:
-        yield
+        private_folder(staging / PUBLIC)
+        private_folder(staging / INTERNAL)
+        yield staging
     finally:
-        _remove_partials(out)
+        shutil.rmtree(staging, ignore_errors=True)
         for folder in made:
-            if any(folder.iterdir()):
+            if not folder.is_dir() or any(folder.iterdir()):
                 break
             folder.rmdir()
 
 
-def _remove_partials(out: Path) -> None:
-    """Remove our own partial files, and those of processes that are gone."""
+def _remove_left_over(out: Path) -> None:
+    """Remove what processes that are gone have left."""
     for path in out.iterdir():
-        match = PARTIAL.fullmatch(path.name)
-        if match and (int(match[1]) == os.getpid() or not _is_alive(int(match[1]))):
-            path.unlink(missing_ok=True)
+        match = STAGING.fullmatch(path.name)
+        if match is None or path.is_symlink():
+            continue
+        if match[1] == _machine():
+            gone = int(match[2]) != os.getpid() and not _is_alive(int(match[2]))
+        else:
+            gone = time.time() - path.stat().st_mtime > FORGOTTEN
+        if gone:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _machine() -> str:
+    return re.sub("[^0-9a-z]", "", platform.node().lower())
 
 
 def _is_alive(process: int) -> bool:
@@ -105,55 +108,128 @@ def _is_alive(process: int) -> bool:
     return True
 
 
+def copy_candidate(source: Path, staging: Path, *, expected: str) -> Path:
+    """Copy the file to be released beside its place, and check that its bytes arrived."""
+    path = staging / PUBLIC / NAME
+    shutil.copyfile(source, path)
+    _to_disk(path)
+    if file_digest(path) != expected:
+        raise GuaranteeBroken("the copy beside the destination has other bytes than were assembled")
+    return path
+
+
 def place(
-    partial: Path,
+    staging: Path,
     out: Path,
     *,
-    sha256: str,
-    evaluation: Mapping[str, Any],
+    public_manifest: Mapping[str, Any],
     manifest: Mapping[str, Any],
-    force: bool,
-) -> bool:
-    """Move a verified file and its papers into place; the data come last.
+    evaluation: Mapping[str, Any],
+    log: Sequence[str],
+) -> Placed:
+    """Add the papers to a verified file and move the release into place, in one step.
 
     Parameters
     ----------
-    partial : Path
-        The verified file, in `out`.
+    staging : Path
+        The folder that `release_folder` gave, with the verified file in its public part.
     out : Path
-        The release folder.
-    sha256 : str
-        The file's digest.
-    evaluation, manifest : mapping
-        What is written beside it.
-    force : bool
-        Whether other bytes in place are replaced.
-
-    Returns
-    -------
-    bool
-        False where the same release was in place already.
+        The folder of the wave's releases.
+    public_manifest : mapping
+        What goes out with the file.
+    manifest, evaluation, log
+        What stays inside.
     """
-    final = out / NAME
-    papers = {EVALUATION: evaluation, MANIFEST: manifest}
-    present = [path for path in (final, *(out / name for name in papers)) if path.exists()]
-    for path in present:
-        if path.is_dir():
-            raise PlanError(f"{path} is a folder; choose another output folder")
-    if present and final not in present and not force:
-        raise PlanError(f"{present[0]} is already there; choose another folder or use --force")
-    if final in present:
-        if digest_of(final) == sha256 and all((out / name).exists() for name in papers):
-            partial.unlink()
+    _write_json(staging / PUBLIC / MANIFEST, public_manifest)
+    last = last_version(out)
+    if last is not None:
+        _check_wave(out, last, manifest)
+        if _same_files(staging / PUBLIC, version_folder(out, last) / PUBLIC):
+            return Placed(version_folder(out, last), last, written=False)
+    _write_json(staging / INTERNAL / MANIFEST, manifest)
+    _write_json(staging / INTERNAL / EVALUATION, evaluation)
+    (staging / INTERNAL / LOG).write_text("".join(f"{line}\n" for line in log), encoding="utf-8")
+    _open_to_readers(staging)
+    for path in (*staging.rglob("*"), staging):
+        _to_disk(path)
+    version = (last or 0) + 1
+    while True:
+        try:
+            staging.rename(version_folder(out, version))
+            break
+        except OSError:
+            if not os.path.lexists(version_folder(out, version)):
+                raise
+            if _same_files(staging / PUBLIC, version_folder(out, version) / PUBLIC):
+                return Placed(version_folder(out, version), version, written=False)
+            version += 1  # another run was faster, with another release
+    with suppress(OSError):  # it is in place; trying again would find nothing to place
+        _to_disk(out)
+    return Placed(version_folder(out, version), version, written=True)
+
+
+def keep_refused(out: Path, *, manifest: Mapping[str, Any], evaluation: Mapping[str, Any]) -> Path:
+    """Keep the papers of a release that the gate refused; its data are not among them."""
+    folder = private_folder(out / REFUSED)
+    for name, content in ((MANIFEST, manifest), (EVALUATION, evaluation)):
+        partial = folder / f".{uuid.uuid4().hex}"
+        _write_json(partial, content)
+        partial.chmod(0o600)
+        partial.replace(folder / name)
+    return folder
+
+
+def last_version(out: Path) -> int | None:
+    """The number of the newest release in a folder, if there is one."""
+    names = (VERSION.fullmatch(path.name) for path in out.iterdir())
+    return max((int(match[1]) for match in names if match), default=None)
+
+
+def version_folder(out: Path, version: int) -> Path:
+    """Where a version is."""
+    return out / f"v{version}"
+
+
+def _check_wave(out: Path, version: int, manifest: Mapping[str, Any]) -> None:
+    """Refuse to put a release beside those of another wave."""
+    try:
+        before = json.loads((version_folder(out, version) / INTERNAL / MANIFEST).read_bytes())
+        wave = before["input"]["wave"]
+    except (OSError, ValueError, KeyError, TypeError):  # taken away, or not ours: nothing to compare
+        return
+    if wave != manifest["input"]["wave"]:
+        raise PlanError(f"{out} holds releases of {wave}; choose another folder for this wave")
+
+
+def _same_files(one: Path, other: Path) -> bool:
+    """Whether two folders hold the same files with the same bytes."""
+    try:
+        names = sorted(path.name for path in one.iterdir())
+        if names != sorted(path.name for path in other.iterdir()):
             return False
-        if digest_of(final) != sha256 and not force:
-            raise PlanError(
-                f"{final} already holds another release; choose another folder or use --force"
-            )
-    for name, content in papers.items():
-        with partial_beside(out) as paper:
-            paper.path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-            paper.path.replace(out / name)
-            paper.hand_over()
-    partial.replace(final)
-    return True
+        return all(file_digest(one / name) == file_digest(other / name) for name in names)
+    except OSError:
+        return False
+
+
+def _open_to_readers(staging: Path) -> None:
+    """The public part may be read by all who can reach the folder, the internal part by its owner."""
+    for path in (staging / INTERNAL).iterdir():
+        path.chmod(0o600)
+    for path in (staging / PUBLIC).iterdir():
+        path.chmod(0o644)
+    (staging / PUBLIC).chmod(0o755)
+    staging.chmod(0o755)
+
+
+def _write_json(path: Path, content: Mapping[str, Any]) -> None:
+    path.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until a file, or a folder's list of files, is on the disk."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -5,19 +5,26 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from kohort.tasks.placing import place
+from kohort.tasks.placing import Placed, place
 from kohort.tasks.stage import uncached_stage
 
 
 @uncached_stage("publish")
 def publish(
-    partial: Path,
+    staging: Path,
     out: Path,
     *,
-    sha256: str,
-    evaluation: dict[str, Any],
+    public_manifest: dict[str, Any],
     manifest: dict[str, Any],
-    force: bool,
-) -> bool:
-    """Whether anything was written: the same release in place is left as it is."""
-    return place(partial, out, sha256=sha256, evaluation=evaluation, manifest=manifest, force=force)
+    evaluation: dict[str, Any],
+    log: list[str],
+) -> Placed:
+    """Where the release is: a new version, or the last one if it is the same."""
+    return place(
+        staging,
+        out,
+        public_manifest=public_manifest,
+        manifest=manifest,
+        evaluation=evaluation,
+        log=log,
+    )

@@ -12,12 +12,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from kohort.claims import Claim
 from kohort.errors import GuaranteeBroken, WaveError
 from kohort.evaluation import classes
 from kohort.methods import Floats
 from kohort.tasks.ordering import sorted_order
 from kohort.tasks.store import read_floats
-from kohort.tasks.wave import Columns, open_wave
+from kohort.tasks.wave import Columns, open_wave, read_codes
 
 NAME = "protected.parquet"
 
@@ -30,6 +31,8 @@ class Release:
     """Rows sorted by the released columns; the file's own order would link waves by position."""
     round_integers: bool = False
     """Whole-number columns stay whole numbers, centroids rounded (half to even)."""
+    claim: Claim = "k-anonymous"
+    """What the release claims of whole records; several blocks claim less, and have to say so."""
 
 
 def rounded(values: Floats, names: Sequence[str], integers: Sequence[str]) -> Floats:
@@ -130,36 +133,55 @@ def write_release(table: pa.Table, path: Path) -> None:
     pq.write_table(table, path, compression="snappy", use_dictionary=dictionaries or False)
 
 
-def count_identical(path: Path, blocks: Sequence[Sequence[str]], columns: Columns, k: int) -> list[int]:
-    """Size of the smallest class of identical records of every block, in the file as written.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What a written file must hold."""
+
+    columns: tuple[str, ...]
+    rows: int
+    blocks: tuple[tuple[str, ...], ...]
+    """Blocks within which records are identical; none where records are not grouped."""
+    whole: tuple[str, ...]
+    """The columns on which whole records must be identical; none where that is not claimed."""
+    k: int
+
+
+def count_identical(path: Path, promise: Promise) -> int | None:
+    """Size of the smallest class of identical records, in the file as written.
+
+    Classes within a block that are smaller than k are a bug of ours. Whole records can differ in columns
+    that are released as they are: whether that is enough is for the gate to say.
 
     Parameters
     ----------
     path : Path
         The written file.
-    blocks : sequence of sequences of str
-        The attributes of each block.
-    columns : Columns
-        What must be in the file and what must not.
-    k : int
-        The least size promised.
+    promise : Promise
+        What must be in it.
     """
     with pq.ParquetFile(path) as file:
         names, rows = tuple(file.schema_arrow.names), file.metadata.num_rows
-    if names != columns.released or rows != columns.rows:
+    if names != promise.columns or rows != promise.rows:
         raise GuaranteeBroken("the written file has other columns or rows than the release must have")
-    smallest = [_smallest_class(path, block) for block in blocks]
-    for number, size in enumerate(smallest):
-        if size < k:
+    smallest = {block: _smallest_class(path, block) for block in promise.blocks}
+    for number, size in enumerate(smallest.values()):
+        if size < promise.k:
             raise GuaranteeBroken(
                 f"block {number} of the written file has a class of {size} identical records but "
-                f"k = {k}; nothing was released, please report this"
+                f"k = {promise.k}; nothing was released, please report this"
             )
-    return smallest
+    if not promise.whole:
+        return None
+    same = next((size for block, size in smallest.items() if set(block) == set(promise.whole)), None)
+    return _smallest_class(path, promise.whole) if same is None else same
 
 
-def _smallest_class(path: Path, block: Sequence[str]) -> int:
+def _smallest_class(path: Path, names: Sequence[str]) -> int:
     """Size of the smallest class of records that are identical on these columns."""
     with pq.ParquetFile(path) as file:
-        _, sizes = classes(read_floats(file, block))
+        types = [file.schema_arrow.field(name).type for name in names]
+        if all(pa.types.is_float64(kind) for kind in types):
+            _, sizes = classes(read_floats(file, names))
+        else:
+            _, sizes = classes([codes.astype(np.int64) for codes in read_codes(path, names)])
     return int(sizes.min())

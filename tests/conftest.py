@@ -113,7 +113,10 @@ def write_wave(tmp_path: Path) -> Callable[..., Path]:
 
 @pytest.fixture(scope="session")
 def plan_of() -> Callable[..., dict[str, Any]]:
-    """The small survey's plan as a dict, with sections replaced (or left out: None)."""
+    """The small survey's plan as a dict, with sections replaced (or left out: None).
+
+    Its households are small, so that it claims no more than its blocks unless a test says otherwise.
+    """
 
     def plan(**changes: Any) -> dict[str, Any]:
         content: dict[str, Any] = {
@@ -133,6 +136,9 @@ def plan_of() -> Callable[..., dict[str, Any]]:
             content[section] = merged
             if isinstance(merged, dict):
                 content[section] = {n: v for n, v in merged.items() if v is not None}
+        whole_file = content.get("partition", {}).get("method") == "mic1d"
+        claim = {"claim": "none" if whole_file else "per-block"}
+        content["release"] = {**claim, **(content.get("release") or {})}
         return copy.deepcopy({n: v for n, v in content.items() if v is not None})
 
     return plan

@@ -21,11 +21,10 @@ def add_to(commands: Any) -> None:
         type=Path,
         required=True,
         metavar="DIR",
-        help="the release folder; for a folder of waves, DIR/<name of the wave>",
+        help="the folder of the wave's releases; for a folder of waves, DIR/<name of the wave>",
     )
     protect.add_argument("--store", type=Path, metavar="DIR", help="where intermediate results are kept")
     protect.add_argument("--in-memory", action="store_true", help="without Prefect and without a store")
-    protect.add_argument("--force", action="store_true", help="replace another release in DIR")
     protect.add_argument("--json", action="store_true", help="print the result as JSON")
     protect.set_defaults(run=run)
 
@@ -54,7 +53,7 @@ def _run_in_memory(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
     from kohort.flows.progress import listening
 
     with listening() as listener:
-        return protect_in_memory(plan, options.wave, options.out, force=options.force, listener=listener)
+        return protect_in_memory(plan, options.wave, options.out, listener=listener)
 
 
 def _run_flow(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
@@ -71,6 +70,5 @@ def _run_flow(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
                 wave=options.wave.absolute(),
                 out=options.out.absolute(),
                 store=None if options.store is None else options.store.absolute(),
-                force=options.force,
             )
     return result
