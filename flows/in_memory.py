@@ -20,7 +20,7 @@ from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
 from kohort.flows.progress import Listener, StageRow
 from kohort.protect import Protected, protect
-from kohort.tasks.gate import check_bounds
+from kohort.tasks.bounds import check_bounds
 from kohort.tasks.measures import Block, evaluation, measure, with_details
 from kohort.tasks.placing import PUBLIC, place, release_folder
 from kohort.tasks.release import NAME, count_identical, release_table, rounded, write_release

@@ -1,8 +1,8 @@
 """Check a release as it lies on the disk, and with the original file do it again.
 
-The public part alone is enough to check its digest and to count identical records. With the internal part
-the papers are checked against each other and the counts against the evaluation, and with the original
-file the protection is repeated and compared byte by byte.
+The public part alone is enough to check its digest and to count identical records. With the internal
+part the papers are checked against each other and the counts against the evaluation, and with the
+original file the protection is repeated and compared byte by byte.
 """
 
 from __future__ import annotations
@@ -17,12 +17,13 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
 from kohort.errors import PlanError, WaveError
 from kohort.evaluation import classes
 from kohort.flows.in_memory import protect_in_memory
 from kohort.flows.manifest import public_manifest
-from kohort.flows.plan import Plan
+from kohort.flows.plan import SCHEMA, Plan
 from kohort.flows.progress import Silent
 from kohort.home import kohort_home, private_folder
 from kohort.tasks.caching import code_digest, cpu, versions
@@ -66,9 +67,14 @@ def verify_release(release: Path, original: Path | None) -> list[Check]:
         The wave that was protected.
     """
     papers = _open(release)
-    checks = [*_digests(papers), *_counts(papers)]
-    if original is not None:
-        checks += _repeat(papers, original)
+    try:
+        checks = [*_digests(papers), *_counts(papers)]
+        if original is not None:
+            checks += _repeat(papers, original)
+    except (KeyError, TypeError, ValidationError):
+        raise WaveError(
+            f"the papers of {release} are not those of a release, or not of this kohort"
+        ) from None
     return checks
 
 
@@ -85,6 +91,8 @@ def _open(release: Path) -> Papers:
     manifest = _json(public / MANIFEST)
     if manifest is None:
         raise WaveError(f"{public} has no {MANIFEST}, without which nothing can be checked")
+    if manifest.get("schema") != SCHEMA:
+        raise WaveError(f"the papers of {release} have another schema; use the kohort that wrote them")
     return Papers(
         public / NAME,
         manifest,
@@ -102,6 +110,8 @@ def _json(path: Path) -> dict[str, Any] | None:
         raise WaveError(f"{path} cannot be read ({error.strerror}); check its permissions") from None
     except ValueError:
         raise WaveError(f"{path} is damaged: it is not JSON") from None
+    if not isinstance(content, dict):
+        raise WaveError(f"{path} is damaged: it is not a JSON object")
     return content
 
 

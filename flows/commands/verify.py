@@ -16,7 +16,7 @@ def add_to(commands: Any) -> None:
         "release",
         type=Path,
         metavar="RELEASE",
-        help="a folder of releases, a version or its public part",
+        help="a folder of releases, one of them, or its public part",
     )
     verify.add_argument(
         "--original", type=Path, metavar="WAVE", help="repeat the protection and compare bytes"

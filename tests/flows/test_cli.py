@@ -279,8 +279,12 @@ def test_json_on_standard_output_and_lines_on_standard_error(how, survey, tmp_pa
     done = kohort("protect", *survey, "--out", out, "--json", *more, PREFECT_API_URL=prefect_url)
     assert done.returncode == 0
     result = json.loads(done.stdout)
-    assert everything_in(out) == sorted(result["files"])
-    manifest = json.loads((out / "manifest.json").read_text())
+    release = out / "v1"
+    assert result["out"] == str(release)
+    assert {path for path in everything_in(release) if (release / path).is_file()} == set(
+        result["files"]
+    )
+    manifest = json.loads((release / "internal" / "manifest.json").read_text())
     assert result["stages"][: len(manifest["stages"])] == manifest["stages"]
     assert set(result["stages"][0]) == {"stage", "block", "sha256", "rows", "seconds", "cached"}
     labels = [
@@ -297,20 +301,20 @@ def test_a_person_reads_a_summary(survey, tmp_path, capsys):
     text = capsys.readouterr().out
     assert text.startswith("protected 40 records in ")
     assert "every record is identical to at least 2 others on all quasi-identifiers" in text
-    assert str(tmp_path / "out" / "protected.parquet") in text
+    assert str(tmp_path / "out" / "v1" / "public" / "protected.parquet") in text
     assert main(arguments) == 0
-    assert "nothing rewritten: the folder already held this release" in capsys.readouterr().out
+    assert "nothing rewritten: version 1 is this release already" in capsys.readouterr().out
 
 
-def test_another_release_is_refused_without_force(survey, columns, write_wave, tmp_path, capsys):
+def test_another_release_is_a_new_version(survey, columns, write_wave, tmp_path, capsys):
     arguments = ["protect", *survey, "--out", str(tmp_path / "out"), "--in-memory"]
     assert main(arguments) == 0
     columns["rent"][0] += 500
     write_wave(columns)
     capsys.readouterr()
-    assert main(arguments) == 2
-    assert "already holds another release" in capsys.readouterr().err.splitlines()[-1]
-    assert main([*arguments, "--force"]) == 0
+    assert main(arguments) == 0
+    assert "version 2 of this wave's release, beside the earlier ones" in capsys.readouterr().out
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["v1", "v2"]
 
 
 def test_a_terminal_shows_a_bar(survey, tmp_path):
@@ -430,10 +434,21 @@ def test_a_server_that_dies_midway(sample_plan, sample_wave, tmp_path, home, pre
     )
     assert all(re.match(r"[a-z_]+(, block \d+)?: ", line) for line in err.splitlines()[:-1])
     # Stages go on without the server; what they released is whole, or is not there.
-    assert everything_in(tmp_path / "out") in (
-        [],
-        ["evaluation.json", "manifest.json", "protected.parquet"],
-    )
+    assert released_in(tmp_path / "out") in ([], RELEASED)
+
+
+RELEASED = [
+    "v1/internal/evaluation.json",
+    "v1/internal/log.jsonl",
+    "v1/internal/manifest.json",
+    "v1/public/manifest.json",
+    "v1/public/protected.parquet",
+]
+
+
+def released_in(out):
+    """The files of all versions in a folder of releases."""
+    return sorted(str(path.relative_to(out)) for path in out.glob("v*/*/*"))
 
 
 def servers_of(process):
@@ -468,7 +483,7 @@ def test_a_killed_command_leaves_no_server(sample_plan, sample_wave, tmp_path):
         process.kill()
         process.wait()
         assert gone_within(15, server)
-    assert not (tmp_path / "out" / "protected.parquet").exists()
+    assert released_in(tmp_path / "out") == []
 
 
 def test_an_interrupted_command_says_so(sample_plan, sample_wave, tmp_path):
@@ -501,7 +516,8 @@ def test_eight_first_starts_at_once(survey, tmp_path):
     ]
     answers = [command.communicate(timeout=240) for command in commands]
     assert [command.returncode for command in commands] == [0] * 8, [err for _, err in answers]
-    released = {(tmp_path / f"out-{number}" / "protected.parquet").read_bytes() for number in range(8)}
+    released = {path.read_bytes() for path in tmp_path.glob("out-?/v1/public/protected.parquet")}
+    assert len(list(tmp_path.glob("out-?/v1/internal/manifest.json"))) == 8
     assert len(released) == 1
     state = tmp_path / "home"
     assert state.stat().st_mode & 0o777 == 0o700

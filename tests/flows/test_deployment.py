@@ -186,7 +186,11 @@ def drop_wave(root: Path, quarter: str) -> None:
 
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
     """When each file was written, and its bytes."""
-    return {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
+    return {
+        str(path.relative_to(folder)): (path.stat().st_mtime_ns, path.read_bytes())
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
 
 
 def deployments() -> list[dict[str, Any]]:
@@ -244,7 +248,13 @@ def test_a_schedule_makes_runs_and_the_runs_the_releases(site):
 
     site.wait(site.completed, "a run that the schedule made", deadline)
     made = contents(first)
-    assert sorted(made) == ["evaluation.json", "manifest.json", "protected.parquet"]
+    assert sorted(made) == [
+        "v1/internal/evaluation.json",
+        "v1/internal/log.jsonl",
+        "v1/internal/manifest.json",
+        "v1/public/manifest.json",
+        "v1/public/protected.parquet",
+    ]
 
     # The wave is unchanged: the next run succeeds and rewrites nothing.
     so_far = len(site.completed())
@@ -253,7 +263,9 @@ def test_a_schedule_makes_runs_and_the_runs_the_releases(site):
 
     # A new wave: the next run releases it, beside the first.
     drop_wave(site.root, "2026q2")
-    site.wait((second / "protected.parquet").exists, "the release of the new wave", deadline)
+    site.wait(
+        (second / "v1" / "public" / "protected.parquet").exists, "the release of the new wave", deadline
+    )
     assert sorted(path.name for path in releases.iterdir()) == [first.name, second.name]
     assert contents(first) == made
 
@@ -265,8 +277,8 @@ def test_a_schedule_makes_runs_and_the_runs_the_releases(site):
         memory = site.root / "memory" / release.name
         wave = f"data/{release.name}.parquet"
         site.run(f"kohort protect deployments/plans/household.toml {wave} --out {memory} --in-memory")
-        released = release / "protected.parquet"
-        assert released.read_bytes() == (memory / "protected.parquet").read_bytes()
+        file = "v1/public/protected.parquet"
+        assert (release / file).read_bytes() == (memory / file).read_bytes()
 
     told = site.told()
     assert "Finished in state Completed()" in told

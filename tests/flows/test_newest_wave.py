@@ -78,13 +78,13 @@ def test_the_command_releases_the_newest_wave_once(tmp_path, capsys):
         shutil.copy(ROOT / "data" / f"household-2026{quarter}.parquet", data)
     code, result, _ = protect(capsys, data, out)
     assert code == 0
-    assert json.loads(result)["out"] == str(out / "household-2026q2")
+    assert json.loads(result)["out"] == str(out / "household-2026q2" / "v1")
     assert [path.name for path in out.iterdir()] == ["household-2026q2"]
 
     alone = tmp_path / "alone"
     assert protect(capsys, data / "household-2026q2.parquet", alone)[0] == 0
-    released = out / "household-2026q2" / "protected.parquet"
-    assert released.read_bytes() == (alone / "protected.parquet").read_bytes()
+    released = out / "household-2026q2" / "v1" / "public" / "protected.parquet"
+    assert released.read_bytes() == (alone / "v1" / "public" / "protected.parquet").read_bytes()
 
     before = {path: path.stat().st_mtime_ns for path in released.parent.iterdir()}
     code, result, _ = protect(capsys, data, out)

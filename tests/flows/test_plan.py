@@ -237,7 +237,7 @@ def test_a_check_says_what_would_be_done(columns, plan_of, write_wave):
         "the plan fits the wave: 40 records, 3 quasi-identifiers",
         "  block 0: age, income: projected by pcp, partitioned by optimal (k = 3), replaced by the mean",
         "  block 1: rent: projected by attribute, partitioned by optimal (k = 3), replaced by the mean",
-        "  promise: every record is identical to at least 2 others on the attributes of each of 2 "
+        "  claim: every record is identical to at least 2 others on the attributes of each of 2 "
         "blocks, but not on all of them together",
         "  released as they are: cost, note",
         "  dropped: id, name, weight, house",

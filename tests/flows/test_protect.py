@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import kohort
-from kohort.errors import PlanError, WaveError
+from kohort.errors import WaveError
 from kohort.flows.in_memory import protect_in_memory
 from kohort.flows.plan import Plan
 from kohort.flows.progress import Silent
@@ -27,11 +27,11 @@ QUASI_IDENTIFIERS = ["age", "income", "rent"]
 BLOCKS = {"block": {"method": "consecutive", "size": 2}}
 
 
-def protect(plan, wave, store, out, *, force=False):
+def protect(plan, wave, store, out):
     from kohort.flows.protect import protect_wave
 
     plan = plan if isinstance(plan, Plan) else Plan.model_validate(plan)
-    return protect_wave(plan=plan, wave=wave, out=out, store=store, force=force)
+    return protect_wave(plan=plan, wave=wave, out=out, store=store)
 
 
 @pytest.fixture
@@ -39,8 +39,8 @@ def run(tmp_path):
     """Run the flow; every run gets a release folder of its own unless told."""
     numbers = iter(range(100))
 
-    def run(plan, wave, *, store=tmp_path / "store", out=None, force=False):
-        return protect(plan, wave, store, out or tmp_path / f"out-{next(numbers)}", force=force)
+    def run(plan, wave, *, store=tmp_path / "store", out=None):
+        return protect(plan, wave, store, out or tmp_path / f"out-{next(numbers)}")
 
     return run
 
@@ -56,18 +56,18 @@ def first_run(prefect_url, tmp_path_factory, make_columns, plan_of):
 
 @pytest.fixture
 def wave(first_run):
-    return Path(first_run["out"]).parent / "wave.parquet"
+    return Path(first_run["out"]).parents[1] / "wave.parquet"
 
 
 @pytest.fixture
 def done(first_run, tmp_path):
     """The first run's result, its store copied to where `run` looks."""
-    shutil.copytree(Path(first_run["out"]).parent / "store", tmp_path / "store")
+    shutil.copytree(Path(first_run["out"]).parents[1] / "store", tmp_path / "store")
     return first_run
 
 
 def released(result):
-    return (Path(result["out"]) / "protected.parquet").read_bytes()
+    return (Path(result["out"]) / "public" / "protected.parquet").read_bytes()
 
 
 def stages(result, *, cached):
@@ -111,9 +111,10 @@ PLANS = {
     "kward in space": {"partition": {"method": "kward", "cost": "block", "start": "md", "k": 3}},
     "correlated": {"block": {"method": "correlated", "size": 2}},
     "decorrelated": {"block": {"method": "decorrelated", "size": 2}},
-    "dependence": {"dependence": {"weight": 0.4}},
+    "dependence": {"dependence": {"weight": 0.4}, "gate": {"l_min": 1}},
     "dependence in space, blocks": {
         "dependence": {"weight": 0.7},
+        "gate": {"l_one": 1},
         "partition": {"method": "mdav", "k": 3},
         "block": {"method": "consecutive", "size": 2},
     },
@@ -126,7 +127,7 @@ PLANS = {
 def test_the_flow_equals_protect_and_the_in_memory_path(changes, columns, plan_of, wave, run, tmp_path):
     plan = Plan.model_validate(plan_of(**{"release": {"order": "input"}, **changes}))
     result = run(plan, wave)
-    alone = protect_in_memory(plan, wave, tmp_path / "memory", force=False, listener=Silent())
+    alone = protect_in_memory(plan, wave, tmp_path / "memory", listener=Silent())
     assert released(result) == released(alone)
     assert result["measures"] == alone["measures"]
     assert result["blocks"] == alone["blocks"]
@@ -134,9 +135,9 @@ def test_the_flow_equals_protect_and_the_in_memory_path(changes, columns, plan_o
     if plan.stages.whole_file is None:
         assert min(block["min_anonymity"] for block in result["blocks"]) >= plan.k
     else:
-        assert "anonymity is measured, not promised" in result["claim"]
+        assert "anonymity is measured, not promised" in result["claim_in_words"]
 
-    table = pq.read_table(Path(result["out"]) / "protected.parquet").to_pandas()
+    table = pq.read_table(Path(result["out"]) / "public" / "protected.parquet").to_pandas()
     expected = protected_values(plan, columns)
     for name in set(table.columns) - set(QUASI_IDENTIFIERS):
         expected[name] = columns[name]
@@ -171,12 +172,13 @@ def test_the_sample_survey(sample_plan, sample_wave, run, tmp_path):
 
     plan = load_plan(sample_plan)
     result = run(plan, sample_wave)
-    alone = protect_in_memory(plan, sample_wave, tmp_path / "memory", force=False, listener=Silent())
+    alone = protect_in_memory(plan, sample_wave, tmp_path / "memory", listener=Silent())
     assert released(result) == released(alone)
     assert [block["min_anonymity"] >= 5 for block in result["blocks"]] == [True] * 4
-    manifest = json.loads((Path(result["out"]) / "manifest.json").read_text())
+    manifest = json.loads((Path(result["out"]) / "internal" / "manifest.json").read_text())
     assert Plan.model_validate(manifest["plan"]) == plan
     assert manifest["input"] == {
+        "wave": "household-2026q1.parquet",
         "sha256": hashlib.sha256(sample_wave.read_bytes()).hexdigest(),
         "rows": 2199,
     }
@@ -192,7 +194,7 @@ def test_the_sample_survey(sample_plan, sample_wave, run, tmp_path):
     assert all(len(row["sha256"]) == 64 for row in manifest["stages"] if row["stage"] != "verify")
 
 
-ALWAYS = {("verify", None), ("publish", None)}
+ALWAYS = {("verify", None), ("gate", None), ("publish", None)}
 
 
 def test_a_second_run_computes_nothing(done, plan_of, wave, run):
@@ -217,8 +219,8 @@ def test_prefect_shows_the_stages_as_cached(done, plan_of, wave, run):
         states = {task.name: task.state.name for task in client.read_task_runs(flow_run_filter=ours)}
     assert last.state.name == "Completed"
     uncached = {name.split("-")[0]: state for name, state in states.items() if state != "Cached"}
-    assert uncached == {"verify": "Completed", "publish": "Completed"}
-    assert len(states) == 13
+    assert uncached == {"verify": "Completed", "gate": "Completed", "publish": "Completed"}
+    assert len(states) == 14
 
 
 BEFORE_PARTITION = {("ingest", None), ("normalize", None), ("assign_blocks", None)}
@@ -364,18 +366,23 @@ def test_a_plan_may_come_as_a_dict(done, plan_of, wave, tmp_path):
     assert released(as_dict) == released(done)
 
 
-def test_the_same_release_is_not_rewritten_and_another_not_replaced(done, plan_of, wave, run, tmp_path):
+def test_the_same_release_is_not_rewritten_and_another_is_a_new_version(
+    done, plan_of, wave, run, tmp_path
+):
     out = tmp_path / "out"
-    shutil.copytree(done["out"], out)
-    before = {path.name: path.stat().st_mtime_ns for path in out.iterdir()}
-    assert not run(plan_of(**BLOCKS), wave, out=out)["written"]
-    assert {path.name: path.stat().st_mtime_ns for path in out.iterdir()} == before
-    other = plan_of(**BLOCKS, partition={"method": "optimal", "k": 4})
-    with pytest.raises(PlanError, match="already holds another release"):
-        run(other, wave, out=out)
-    assert {path.name: path.stat().st_mtime_ns for path in out.iterdir()} == before
-    assert run(other, wave, out=out, force=True)["written"]
-    assert released({"out": out}) != released(done)
+    shutil.copytree(Path(done["out"]).parent, out)
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    same = run(plan_of(**BLOCKS), wave, out=out)
+    assert (same["written"], same["version"]) == (False, 1)
+    other = run(plan_of(**BLOCKS, partition={"method": "optimal", "k": 4}), wave, out=out)
+    assert (other["written"], other["version"]) == (True, 2)
+    assert released(other) != released(done)
+    again = run(plan_of(**BLOCKS), wave, out=out)
+    assert (again["written"], again["version"]) == (True, 3)
+    assert released(again) == released(done)
+    assert {path: path.stat().st_mtime_ns for path in before} == {
+        path: stamp if path != out else path.stat().st_mtime_ns for path, stamp in before.items()
+    }
 
 
 def test_refused_data_leave_nothing(columns, plan_of, write_wave, run, tmp_path):
@@ -396,7 +403,5 @@ def test_columns_whose_names_share_a_prefix(columns, plan_of, write_wave, run, t
         )
     )
     result = run(plan, write_wave(table))
-    alone = protect_in_memory(
-        plan, write_wave(table), tmp_path / "memory", force=False, listener=Silent()
-    )
+    alone = protect_in_memory(plan, write_wave(table), tmp_path / "memory", listener=Silent())
     assert released(result) == released(alone)

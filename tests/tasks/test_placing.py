@@ -1,27 +1,42 @@
-"""Files get into the release folder whole, verified, or not at all."""
+"""A release gets into its folder as a whole, or not at all, and stays as it is."""
 
 import json
 import os
+import platform
+import re
 import subprocess
 import sys
+import threading
 
 import pytest
 
 from kohort.errors import GuaranteeBroken, PlanError
-from kohort.tasks.placing import partial_beside, place, release_folder
-from kohort.tasks.wave import digest_of
+from kohort.tasks.placing import copy_candidate, keep_refused, last_version, place, release_folder
+from kohort.tasks.store import file_digest
 
-PAPERS = ["evaluation.json", "manifest.json"]
-FILES = [*PAPERS, "protected.parquet"]
+FILES = {
+    "public/protected.parquet": 0o644,
+    "public/manifest.json": 0o644,
+    "internal/manifest.json": 0o600,
+    "internal/evaluation.json": 0o600,
+    "internal/log.jsonl": 0o600,
+}
 
 
-def put(out, content=b"data", *, force=False, note="first"):
+def papers(note="first", wave="wave.parquet"):
+    return {
+        "public_manifest": {"note": note},
+        "manifest": {"note": note, "input": {"wave": wave}},
+        "evaluation": {"note": note},
+        "log": ["{}"],
+    }
+
+
+def put(out, content=b"data", **named):
     """Place a release of these bytes."""
-    with release_folder(out), partial_beside(out) as partial:
-        partial.path.write_bytes(content)
-        sha256 = digest_of(partial.path)
-        papers = {"evaluation": {"note": note}, "manifest": {"note": note}}
-        return place(partial.hand_over(), out, sha256=sha256, **papers, force=force)
+    with release_folder(out) as staging:
+        (staging / "public" / "protected.parquet").write_bytes(content)
+        return place(staging, out, **papers(**named))
 
 
 def listing(folder):
@@ -29,118 +44,139 @@ def listing(folder):
 
 
 def state(folder):
-    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir()}
+    return {path: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.rglob("*.*")}
 
 
-def test_a_release_is_three_files(tmp_path):
-    assert put(tmp_path / "deep" / "out")
+def test_a_release_has_a_public_and_an_internal_part(tmp_path):
     out = tmp_path / "deep" / "out"
-    assert listing(out) == FILES
-    assert (out / "protected.parquet").read_bytes() == b"data"
-    assert json.loads((out / "manifest.json").read_text()) == {"note": "first"}
+    placed = put(out)
+    assert (placed.folder, placed.version, placed.written) == (out / "v1", 1, True)
+    modes = {p.relative_to(out / "v1").as_posix(): p.stat().st_mode & 0o777 for p in out.glob("v1/*/*")}
+    assert modes == FILES
+    assert (out / "v1").stat().st_mode & 0o777 == 0o755
+    assert (out / "v1" / "public").stat().st_mode & 0o777 == 0o755
+    assert (out / "v1" / "internal").stat().st_mode & 0o777 == 0o700
+    assert (out / "v1" / "public" / "protected.parquet").read_bytes() == b"data"
+    assert listing(out) == ["v1"]
 
 
-def test_the_same_bytes_are_not_rewritten(tmp_path):
+def test_permissions_do_not_depend_on_the_umask(tmp_path):
+    before = os.umask(0o077)
+    try:
+        put(tmp_path / "out")
+    finally:
+        os.umask(before)
+    out = tmp_path / "out"
+    modes = {p.relative_to(out / "v1").as_posix(): p.stat().st_mode & 0o777 for p in out.glob("v1/*/*")}
+    assert modes == FILES
+
+
+def test_the_same_release_is_not_rewritten(tmp_path):
     put(tmp_path)
     before = state(tmp_path)
-    for force in (False, True):
-        assert not put(tmp_path, note="second", force=force)
-        assert state(tmp_path) == before
-
-
-def test_other_bytes_are_refused(tmp_path):
-    put(tmp_path)
-    before = state(tmp_path)
-    with pytest.raises(PlanError, match=r"already holds another release; .* use --force"):
-        put(tmp_path, b"other", note="second")
+    placed = put(tmp_path)
+    assert (placed.version, placed.written) == (1, False)
     assert state(tmp_path) == before
 
 
-def test_force_replaces_all_three(tmp_path):
+@pytest.mark.parametrize("change", [{"content": b"other"}, {"note": "second"}])
+def test_another_release_is_a_new_version_beside_the_old_one(change, tmp_path):
     put(tmp_path)
-    assert put(tmp_path, b"other", force=True, note="second")
-    assert listing(tmp_path) == FILES
-    assert (tmp_path / "protected.parquet").read_bytes() == b"other"
-    assert json.loads((tmp_path / "evaluation.json").read_text()) == {"note": "second"}
+    before = state(tmp_path / "v1")
+    assert put(tmp_path, **change).folder == tmp_path / "v2"
+    assert state(tmp_path / "v1") == before
+    assert listing(tmp_path) == ["v1", "v2"]
+    assert put(tmp_path).version == 3  # only the last one can be the same
 
 
-@pytest.mark.parametrize("paper", PAPERS)
-def test_a_lost_paper_is_written_again(paper, tmp_path):
+def test_a_release_that_was_changed_is_not_the_same(tmp_path):
     put(tmp_path)
-    (tmp_path / paper).unlink()
-    assert put(tmp_path, note="second")
-    assert listing(tmp_path) == FILES
+    (tmp_path / "v1" / "public" / "protected.parquet").write_bytes(b"tampered")
+    assert put(tmp_path).version == 2
 
 
-@pytest.mark.parametrize("name", PAPERS)
-def test_a_file_of_that_name_that_is_not_ours_is_kept(name, tmp_path):
-    (tmp_path / name).write_text("somebody's")
-    with pytest.raises(PlanError, match=f"{name} .* --force"):
-        put(tmp_path)
-    assert listing(tmp_path) == [name]
-    assert (tmp_path / name).read_text() == "somebody's"
-    assert put(tmp_path, force=True)
+def test_releases_of_another_wave_are_not_mixed(tmp_path):
+    put(tmp_path)
+    with pytest.raises(PlanError, match=r"holds releases of wave\.parquet; choose another folder"):
+        put(tmp_path, b"other", wave="next.parquet")
+    assert listing(tmp_path) == ["v1"]
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_a_folder_of_that_name_is_refused(name, tmp_path):
-    (tmp_path / name).mkdir()
-    for force in (False, True):
-        with pytest.raises(PlanError, match=f"{name} is a folder"):
-            put(tmp_path, force=force)
-    assert listing(tmp_path) == [name]
-
-
-def test_other_files_of_the_folder_are_left_alone(tmp_path):
+def test_what_is_not_ours_is_left_alone(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
-    put(tmp_path)
-    assert listing(tmp_path) == sorted([*FILES, "notes.txt"])
+    (tmp_path / "v2").write_text("a file")
+    (tmp_path / "v7").mkdir()
+    assert last_version(tmp_path) == 7
+    assert put(tmp_path).version == 8
+    assert listing(tmp_path) == ["notes.txt", "v2", "v7", "v8"]
+
+
+def test_two_at_once(tmp_path):
+    """Every thread places its own release or finds the same one; none is lost or mixed."""
+    contents = [b"one", b"one", b"two", b"two", b"three", b"three"]
+    barrier = threading.Barrier(len(contents))
+    placed = []
+
+    def run(content):
+        barrier.wait()
+        placed.append((content, put(tmp_path, content, note=content.decode())))
+
+    threads = [threading.Thread(target=run, args=(content,)) for content in contents]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(placed) == len(contents)
+    for content, where in placed:
+        assert (where.folder / "public" / "protected.parquet").read_bytes() == content
+        assert (
+            json.loads((where.folder / "public" / "manifest.json").read_bytes())["note"]
+            == content.decode()
+        )
+    folders = [where.folder for _, where in placed if where.written]
+    assert len(folders) == len(set(folders))
+    assert sorted(path.name for path in folders) == listing(tmp_path)
+
+
+def fail_in(out):
+    with release_folder(out) as staging:
+        assert staging.name.startswith(".")
+        assert staging.stat().st_mode & 0o777 == 0o700
+        (staging / "public" / "protected.parquet").write_bytes(b"half")
+        raise RuntimeError
 
 
 def test_a_failure_leaves_the_folder_as_it_was(tmp_path):
-    out = tmp_path / "a" / "b"
-
-    def fail():
-        with release_folder(out), partial_beside(out) as partial:
-            partial.path.write_bytes(b"half")
-            assert listing(out) == [partial.path.name]
-            assert partial.path.name.startswith(".")
-            raise RuntimeError
-
     with pytest.raises(RuntimeError):
-        fail()
+        fail_in(tmp_path / "a" / "b")
+    assert listing(tmp_path) == []
+    with pytest.raises(RuntimeError):
+        fail_in(tmp_path)
     assert listing(tmp_path) == []
 
 
-def test_a_failure_leaves_a_folder_that_was_there(tmp_path):
-    with pytest.raises(RuntimeError), release_folder(tmp_path):
-        raise RuntimeError
-    assert tmp_path.is_dir()
+def test_a_failure_while_placing_leaves_nothing(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(5, "Input/output error")
 
-
-def test_a_partial_file_that_was_handed_over_goes_with_a_later_failure(tmp_path):
-    out = tmp_path / "out"
-
-    def fail():
-        with release_folder(out):
-            with partial_beside(out) as partial:
-                partial.path.write_bytes(b"whole")
-                partial.hand_over()
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail()
+    monkeypatch.setattr("pathlib.Path.rename", fail)
+    with pytest.raises(OSError, match="Input/output"):
+        put(tmp_path / "out")
     assert listing(tmp_path) == []
 
 
 def test_what_a_killed_process_left_is_removed(tmp_path):
     gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True)
-    left = f".kohort-{int(gone.stdout)}-{'0' * 32}"
-    alive = f".kohort-{os.getppid()}-{'0' * 32}"
-    for name in (left, alive, ".kohort-notes"):
-        (tmp_path / name).write_text("")
+    machine = re.sub("[^0-9a-z]", "", platform.node().lower())
+    left = f".kohort-{machine}-{int(gone.stdout)}-{'0' * 32}"
+    alive = f".kohort-{machine}-{os.getppid()}-{'0' * 32}"
+    elsewhere = f".kohort-{machine}x-{int(gone.stdout)}-{'0' * 32}"
+    forgotten = f".kohort-{machine}x-{int(gone.stdout)}-{'1' * 32}"
+    for name in (left, alive, elsewhere, forgotten, ".kohort-notes"):
+        (tmp_path / name / "public").mkdir(parents=True)
+    os.utime(tmp_path / forgotten, (0, 0))
     put(tmp_path)
-    assert listing(tmp_path) == sorted([*FILES, alive, ".kohort-notes"])
+    assert listing(tmp_path) == sorted(["v1", alive, elsewhere, ".kohort-notes"])
 
 
 def test_a_file_in_the_way_is_refused(tmp_path):
@@ -163,12 +199,21 @@ def test_a_folder_that_cannot_be_used_is_refused(tmp_path, monkeypatch):
         pytest.fail("the folder must not be used")
 
 
-def test_a_copy_with_other_bytes_is_deleted(tmp_path):
+def test_a_copy_with_other_bytes_is_refused(tmp_path):
     (tmp_path / "source").write_bytes(b"damaged")
-    (tmp_path / "out").mkdir()
-    with (
-        pytest.raises(GuaranteeBroken, match="other bytes than were assembled"),
-        partial_beside(tmp_path / "out") as partial,
-    ):
-        partial.copy(tmp_path / "source", expected="0" * 64)
-    assert listing(tmp_path / "out") == []
+    with release_folder(tmp_path / "out") as staging:
+        with pytest.raises(GuaranteeBroken, match="other bytes than were assembled"):
+            copy_candidate(tmp_path / "source", staging, expected="0" * 64)
+        copied = copy_candidate(tmp_path / "source", staging, expected=file_digest(tmp_path / "source"))
+        assert copied.read_bytes() == b"damaged"
+
+
+def test_the_papers_of_a_refused_release_are_kept_for_their_owner(tmp_path):
+    for note in ("first", "second"):
+        keep_refused(tmp_path, manifest={"note": note}, evaluation={"note": note})
+    folder = tmp_path / "refused"
+    assert listing(folder) == ["evaluation.json", "manifest.json"]
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert {path.stat().st_mode & 0o777 for path in folder.iterdir()} == {0o600}
+    assert json.loads((folder / "evaluation.json").read_bytes()) == {"note": "second"}
+    assert put(tmp_path).version == 1

@@ -11,7 +11,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from kohort.errors import GuaranteeBroken, WaveError
-from kohort.tasks.release import Release, count_identical, release_table, rounded, write_release
+from kohort.tasks.release import (
+    Promise,
+    Release,
+    count_identical,
+    release_table,
+    rounded,
+    write_release,
+)
 from kohort.tasks.roles import Roles
 from kohort.tasks.wave import inspect_wave
 
@@ -177,20 +184,31 @@ def test_chunks_and_row_groups_of_the_input_do_not_show(tmp_path, write_wave):
     assert files[0] == files[1]
 
 
-def count(tmp_path, table, roles, blocks, k=2):
+def promise(columns, blocks, *, whole=(), k=2):
+    return Promise(columns=columns.released, rows=columns.rows, blocks=blocks, whole=whole, k=k)
+
+
+def count(tmp_path, table, roles, blocks, **more):
     wave = tmp_path / "count.parquet"
     pq.write_table(table, wave)
-    return count_identical(wave, blocks, inspect_wave(wave, roles), k)
+    return count_identical(wave, promise(inspect_wave(wave, roles), blocks, **more))
 
 
 def test_identical_records_are_counted_per_block(tmp_path):
     table = pa.table({"a": [1.0, 1.0, 2.0, 2.0, 2.0], "b": [3.0, 4.0, 4.0, 3.0, 4.0]})
     roles = Roles(quasi_identifiers=("a", "b"))
-    assert count(tmp_path, table, roles, [["a"], ["b"]]) == [2, 2]
+    assert count(tmp_path, table, roles, (("a",), ("b",))) is None
     with pytest.raises(GuaranteeBroken, match=r"block 0 .* a class of 1 identical records but k = 2"):
-        count(tmp_path, table, roles, [["a", "b"]])
+        count(tmp_path, table, roles, (("a", "b"),))
     with pytest.raises(GuaranteeBroken, match=r"block 1 .* a class of 2 identical records but k = 3"):
-        count(tmp_path, pa.table({"a": [1.0] * 5, "b": table["b"]}), roles, [["a"], ["b"]], k=3)
+        count(tmp_path, pa.table({"a": [1.0] * 5, "b": table["b"]}), roles, (("a",), ("b",)), k=3)
+
+
+def test_whole_records_are_counted_with_the_columns_released_as_they_are(tmp_path):
+    table = pa.table({"a": [1.0, 1.0, 2.0, 2.0, 2.0], "c": ["x", None, None, "y", None]})
+    roles = Roles(quasi_identifiers=("a",), other="keep")
+    assert count(tmp_path, table, roles, (("a",),), whole=("a",)) == 2
+    assert count(tmp_path, table, roles, (("a",),), whole=("a", "c")) == 1
 
 
 def test_a_file_with_other_columns_or_rows_is_no_release(tmp_path, write_wave):
@@ -198,4 +216,4 @@ def test_a_file_with_other_columns_or_rows_is_no_release(tmp_path, write_wave):
     for other in ({"a": [1.0] * 3}, {"a": [1.0, 1.0], "key": [1, 2]}):
         pq.write_table(pa.table(other), tmp_path / "other.parquet")
         with pytest.raises(GuaranteeBroken, match="other columns or rows"):
-            count_identical(tmp_path / "other.parquet", [["a"]], columns, 2)
+            count_identical(tmp_path / "other.parquet", promise(columns, (("a",),)))

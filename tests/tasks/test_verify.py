@@ -7,7 +7,8 @@ import pyarrow as pa
 import pytest
 
 from kohort.errors import GuaranteeBroken, StageFailed
-from kohort.tasks.release import write_release
+from kohort.tasks.placing import release_folder
+from kohort.tasks.release import Promise, write_release
 from kohort.tasks.roles import Roles
 from kohort.tasks.verify import verify
 from kohort.tasks.wave import inspect_wave
@@ -21,19 +22,20 @@ def columns_of_wave(write_wave):
     return inspect_wave(write_wave({"id": np.arange(6), **GOOD}), ROLES)
 
 
-def check(store, columns, out, table, blocks=(("a",), ("b",)), k=3):
-    out.mkdir(exist_ok=True)
+def check(store, columns, out, table, blocks=(("a",), ("b",)), whole=()):
     candidate = store.keep(lambda sink: write_release(pa.table(table), sink), 6)
-    named = [list(block) for block in blocks]
-    return verify.fn(store.root, candidate, out, blocks=named, columns=columns, k=k)
+    promise = Promise(columns=columns.released, rows=6, blocks=blocks, whole=whole, k=3)
+    with release_folder(out) as staging:
+        counted = verify.fn(store.root, candidate, staging, promise=promise)
+        return counted, hashlib.sha256((staging / "public/protected.parquet").read_bytes()).hexdigest()
 
 
 def test_a_good_candidate_lies_beside_its_destination(store, columns_of_wave, tmp_path):
-    path = check(store, columns_of_wave, tmp_path / "out", GOOD)
-    (beside,) = (tmp_path / "out").iterdir()
-    assert str(beside) == path
-    candidate = next((store.root / "objects").rglob("*.parquet"))
-    assert hashlib.sha256(beside.read_bytes()).hexdigest() == candidate.stem
+    counted, digest = check(store, columns_of_wave, tmp_path / "out", GOOD)
+    assert counted is None
+    assert digest == next((store.root / "objects").rglob("*.parquet")).stem
+    assert check(store, columns_of_wave, tmp_path / "out", GOOD, whole=("a", "b"))[0] == 3
+    assert check(store, columns_of_wave, tmp_path / "out", GOOD, whole=("a", "b", "c"))[0] == 1
 
 
 TAMPERED = {
@@ -51,7 +53,7 @@ def test_a_tampered_candidate_is_deleted(table, store, columns_of_wave, tmp_path
     with pytest.raises(GuaranteeBroken) as broken:
         check(store, columns_of_wave, tmp_path / "out", table)
     assert "\n" not in str(broken.value)
-    assert list((tmp_path / "out").iterdir()) == []
+    assert not (tmp_path / "out").exists()
 
 
 def test_classes_are_counted_per_block(store, columns_of_wave, tmp_path):
@@ -63,13 +65,14 @@ def test_classes_are_counted_per_block(store, columns_of_wave, tmp_path):
 
 def test_a_candidate_damaged_in_the_store_is_not_released(store, columns_of_wave, tmp_path):
     candidate = store.keep(lambda sink: write_release(pa.table(GOOD), sink), 6)
+    promise = Promise(columns=columns_of_wave.released, rows=6, blocks=(("a",),), whole=(), k=3)
     content = bytearray(store.path(candidate).read_bytes())
     content[20] ^= 1
     store.path(candidate).write_bytes(content)
-    (tmp_path / "out").mkdir()
-    with pytest.raises(GuaranteeBroken, match="other bytes than were assembled"):
-        verify.fn(store.root, candidate, tmp_path / "out", blocks=[["a"]], columns=columns_of_wave, k=3)
-    assert list((tmp_path / "out").iterdir()) == []
-    store.path(candidate).unlink()
-    with pytest.raises(StageFailed, match="verify: FileNotFoundError"):
-        verify.fn(store.root, candidate, tmp_path / "out", blocks=[["a"]], columns=columns_of_wave, k=3)
+    with release_folder(tmp_path / "out") as staging:
+        with pytest.raises(GuaranteeBroken, match="other bytes than were assembled"):
+            verify.fn(store.root, candidate, staging, promise=promise)
+        store.path(candidate).unlink()
+        with pytest.raises(StageFailed, match="verify: FileNotFoundError"):
+            verify.fn(store.root, candidate, staging, promise=promise)
+    assert not (tmp_path / "out").exists()
