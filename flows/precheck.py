@@ -59,6 +59,7 @@ def what_would_be_done(plan: Plan, wave: Path) -> str:
     lines.append(f"  released as they are: {', '.join(columns.untouched) or 'nothing'}")
     lines.append(f"  dropped: {', '.join(columns.dropped) or 'nothing'}")
     lines.append(f"  rows: {plan.release.order}")
+    lines += _measures(plan)
     lines += _remarks(plan, columns, constant)
     return "\n".join(lines)
 
@@ -85,6 +86,17 @@ def _methods(plan: Plan, x: Floats, names: Sequence[str]) -> list[str]:
     if stages.extends:
         lines.append(f"  groups agree in the confidential attributes with weight {stages.dependence}")
     return [*lines, f"  promise: {stages.guarantee(plan.k, len(blocks))}"]
+
+
+def _measures(plan: Plan) -> list[str]:
+    """What is measured besides the measures that every release has."""
+    request = plan.evaluate
+    if request is None:
+        return []
+    names = ", ".join(measure.name for measure in request.asked)
+    if request.measures == "all":
+        names = f"all {len(request.asked)} measures"
+    return [f"  measured: {names} (intruder: {request.knows.method})"]
 
 
 def _remarks(plan: Plan, columns: Columns, constant: list[str]) -> list[str]:
