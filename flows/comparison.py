@@ -7,8 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from kohort.blocking import Blocker, Whole
 from kohort.errors import PlanError, WaveError
 from kohort.evaluation.evaluate import asked_for
@@ -39,11 +37,6 @@ class Comparison:
     seed: int
     notes: tuple[str, ...]
     """What the result's reader should know: names and counts."""
-
-    def __post_init__(self) -> None:
-        if not self.blocker.uses_values:  # a scenario that cannot be is refused before anything is read
-            blocks = self.blocker.assign_blocks(np.empty((0, len(self.names))), names=self.names)
-            self.request.knows.scenarios(names=self.names, blocks=blocks, seed=self.seed)
 
 
 def compare_files(

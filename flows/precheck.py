@@ -111,6 +111,6 @@ def _remarks(plan: Plan, columns: Columns, constant: list[str]) -> list[str]:
         remarks.append(
             f"  the weight {plan.roles.weight} does not move the centroids ({plan.centroid.method})"
         )
-    if plan.seed:
+    if plan.seed and not (plan.evaluate is not None and hasattr(plan.evaluate.knows, "limit")):
         remarks.append("  the seed is recorded; nothing in this plan draws at random")
     return remarks
