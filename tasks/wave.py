@@ -227,9 +227,10 @@ def check_keys(path: Path, name: str) -> None:
 
 def read_keys(path: Path, name: str) -> pa.ChunkedArray:
     """A key, which every record has and which names each once, as plain values."""
-    column = _flat(_read_column(path, name))
+    column = _read_column(path, name)
     if column.null_count:
         raise WaveError(f"key {name!r} is missing in {column.null_count} records; fill it in")
+    column = _flat(column)
     distinct = pc.count_distinct(column).as_py()
     if distinct < len(column):
         raise WaveError(

@@ -1,4 +1,4 @@
-"""The plan's `[evaluate]`: each measure and scenario is a stage of its own, with the value it has alone."""
+"""The plan's `[evaluate]`: each measure and scenario is a stage of its own, and none is done twice."""
 
 import json
 from pathlib import Path
@@ -186,7 +186,7 @@ def test_a_sample_of_scenarios_depends_on_the_seed_and_says_how_sure_it_is(run, 
     first, second = run(section, seed=1), run(section, seed=2)
     for result in (first, second):
         (dld,) = details(result)
-        assert dld["scenarios"] == 5  # two of each size, and there is one set of all three
+        assert dld["scenarios"] == 6  # of the seven sets, all but one pair or one single attribute
         assert dld["standard_error"] > 0
     alone = in_memory(plan_of(**BLOCKS, evaluate=section, seed=1), wave, tmp_path / "memory")
     assert details(alone) == details(first)
