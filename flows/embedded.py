@@ -7,8 +7,44 @@ import socket
 import sys
 import threading
 import time
+from typing import Any
 
 GRACE = 3.0  # seconds to answer what is under way
+PATIENCE = 60.0  # seconds for which the database may be busy
+BUSY = 503
+
+
+class BusyIsNotDead:
+    """Lets clients wait for a busy database, whose 503 they would take for a failing server.
+
+    A command gives up on a server after one more try, so that a dead one is noticed in seconds. SQLite,
+    though, can be busy for longer on a loaded machine. Prefect's client does not count a 503 that says
+    maintenance.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._busy_since: float | None = None
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Pass a request on, and mark the answer."""
+
+        async def marked(message: Any) -> None:
+            if message["type"] == "http.response.start" and self._waits(message["status"]):
+                more = [(b"prefect-maintenance", b"true"), (b"retry-after", b"1")]
+                message = {**message, "headers": [*message.get("headers", ()), *more]}
+            await send(message)
+
+        await self._app(scope, receive, marked)
+
+    def _waits(self, status: int) -> bool:
+        """Whether a client is to try again: not for ever."""
+        if status != BUSY:
+            self._busy_since = None
+            return False
+        now = time.monotonic()
+        self._busy_since = self._busy_since or now
+        return now - self._busy_since < PATIENCE
 
 
 def main() -> None:
@@ -17,7 +53,7 @@ def main() -> None:
     from prefect.server.api.server import create_app
 
     listener = socket.socket(fileno=int(sys.argv[1]))
-    app = create_app(ephemeral=True, final=True)
+    app = BusyIsNotDead(create_app(ephemeral=True, final=True))
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="on"))
 
     def end_with_parent() -> None:

@@ -20,6 +20,7 @@ from kohort.flows.gating import GateSection
 from kohort.flows.messages import first_sentence
 from kohort.flows.sections import Section, choice_of, section_of
 from kohort.gate import BOUNDABLE
+from kohort.methods import Blocks
 from kohort.normalization import NORMALIZERS
 from kohort.partitioning import PARTITIONERS
 from kohort.projection import PROJECTIONS
@@ -94,9 +95,12 @@ class Plan(Section):
         names = self.roles.quasi_identifiers
         if stages.whole_file is not None and stages.whole_file.unfit_for_release:
             raise PlanError(f"partition: {stages.whole_file.unfit_for_release}")
+        blocks: Blocks = ()
         if not stages.blocks.uses_values:
             blocks = stages.blocks.assign_blocks(np.empty((0, len(names))), names=names)
             self.check_blocks([[names[j] for j in block] for block in blocks])
+        if self.evaluate is not None:  # refuses sets and limits that cannot be, before anything is run
+            self.evaluate.knows.scenarios(names=names, blocks=blocks, seed=self.seed)
         if self.dependence is not None and not self.roles.confidential:
             raise PlanError("dependence needs roles.confidential; name the confidential columns")
         if stages.extends and not {"l_min", "l_one"} & set(self.bounds):

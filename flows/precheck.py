@@ -60,6 +60,7 @@ def what_would_be_done(plan: Plan, wave: Path) -> str:
     lines.append(f"  released as they are: {', '.join(columns.untouched) or 'nothing'}")
     lines.append(f"  dropped: {', '.join(columns.dropped) or 'nothing'}")
     lines.append(f"  rows: {plan.release.order}")
+    lines += _measures(plan)
     lines += _remarks(plan, columns, constant)
     return "\n".join(lines)
 
@@ -106,6 +107,17 @@ def _gate(plan: Plan) -> list[str]:
     return [f"  released only if: {listed}"] if listed else []
 
 
+def _measures(plan: Plan) -> list[str]:
+    """What is measured besides the measures that every release has."""
+    request = plan.evaluate
+    if request is None:
+        return []
+    names = ", ".join(measure.name for measure in request.asked)
+    if request.measures == "all":
+        names = f"all {len(request.asked)} measures"
+    return [f"  measured: {names} (intruder: {request.knows.method})"]
+
+
 def _remarks(plan: Plan, columns: Columns, constant: list[str]) -> list[str]:
     """What is allowed, but worth knowing."""
     remarks = []
@@ -118,6 +130,6 @@ def _remarks(plan: Plan, columns: Columns, constant: list[str]) -> list[str]:
         remarks.append(
             f"  the weight {plan.roles.weight} does not move the centroids ({plan.centroid.method})"
         )
-    if plan.seed:
+    if plan.seed and not (plan.evaluate is not None and hasattr(plan.evaluate.knows, "limit")):
         remarks.append("  the seed is recorded; nothing in this plan draws at random")
     return remarks

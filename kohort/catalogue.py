@@ -23,10 +23,11 @@ STAGES: dict[str, tuple[type, ...]] = {
     "centroid": CENTROIDS,
 }
 PAPERS = {
-    "CS": "Mateo-Sanz and Domingo-Ferrer, A comparative study of microaggregation methods",
-    "M1D": "one dimension microaggregation, Mic1D-k",
-    "MP": "Nin and Torra, Modeling projections in microaggregation",
-    "SD": "k-anonymous microaggregation with preservation of statistical dependence",
+    "CS": "J. M. Mateo-Sanz and J. Domingo-Ferrer, A Comparative Study of Microaggregation Methods",
+    "M1D": "J. Nin, on one dimension microaggregation (Mic1D-k)",
+    "MP": "J. Nin and V. Torra, Modeling Projections in Microaggregation",
+    "SD": "D. Rebollo-Monedero et al., k-Anonymous microaggregation with preservation of statistical "
+    "dependence",
 }
 
 

@@ -116,13 +116,8 @@ def inspect_wave(path: Path, roles: Roles) -> Columns:
     roles : Roles
         The plan's roles.
     """
-    with open_wave(path) as file:
-        schema = file.schema_arrow
-        rows = file.metadata.num_rows
-    names = schema.names
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise WaveError(f"{path} has two columns named {_listed(twice)}; rename one")
+    types, rows = read_footer(path)
+    names = list(types)
     role_of = {name: role for role, name in roles.named()}
     absent = [name for name in role_of if name not in names]
     if absent:
@@ -135,7 +130,6 @@ def inspect_wave(path: Path, roles: Roles) -> Columns:
         )
     if rows == 0:
         raise WaveError(f"{path} has no records")
-    types = {name: schema.field(name).type for name in names}
     for name in roles.quasi_identifiers:
         if not is_number(types[name]):
             raise WaveError(
@@ -156,6 +150,17 @@ def inspect_wave(path: Path, roles: Roles) -> Columns:
         dropped=tuple(name for name in names if name not in untouched | protected),
         released=tuple(name for name in names if name in untouched | protected),
     )
+
+
+def read_footer(path: Path) -> tuple[dict[str, pa.DataType], int]:
+    """Type of every column in the file's order, and the number of records."""
+    with open_wave(path) as file:
+        schema = file.schema_arrow
+        rows = file.metadata.num_rows
+    twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    if twice:
+        raise WaveError(f"{path} has two columns named {_listed(twice)}; rename one")
+    return {field.name: field.type for field in schema}, rows
 
 
 def is_number(kind: pa.DataType) -> bool:
@@ -217,15 +222,22 @@ def read_units(path: Path, name: str) -> Labels:
 
 def check_keys(path: Path, name: str) -> None:
     """Refuse a key that is missing or names two records."""
+    read_keys(path, name)
+
+
+def read_keys(path: Path, name: str) -> pa.ChunkedArray:
+    """A key, which every record has and which names each once, as plain values."""
     column = _read_column(path, name)
     if column.null_count:
         raise WaveError(f"key {name!r} is missing in {column.null_count} records; fill it in")
-    distinct = pc.count_distinct(_flat(column)).as_py()
+    column = _flat(column)
+    distinct = pc.count_distinct(column).as_py()
     if distinct < len(column):
         raise WaveError(
             f"key {name!r} names more than one record: {len(column) - distinct} of {len(column)} "
             "records repeat a key; remove the repetitions"
         )
+    return column
 
 
 def read_codes(path: Path, names: Sequence[str]) -> list[Labels]:
