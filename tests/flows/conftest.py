@@ -1,8 +1,14 @@
 """A pair of files for `kohort evaluate`: the small survey, and a coarse copy not made by kohort."""
 
+import contextlib
+import io
+import json
+
 import numpy as np
 import pyarrow as pa
 import pytest
+
+from kohort.flows.cli import main
 
 NAMES = ["age", "income", "rent"]
 
@@ -32,5 +38,19 @@ def by_flow(prefect_url, tmp_path):
 
     def run(original, protected, **request):
         return evaluate_files(original, protected, store=tmp_path / "store", **request)
+
+    return run
+
+
+@pytest.fixture
+def protect_alone(write_plan):
+    """Protect a wave by `kohort protect --in-memory` and give its result."""
+
+    def run(plan, wave, out):
+        printed = io.StringIO()
+        arguments = ["protect", write_plan(plan), wave, "--out", out, "--in-memory", "--json"]
+        with contextlib.redirect_stdout(printed):
+            assert main([str(each) for each in arguments]) == 0
+        return json.loads(printed.getvalue())
 
     return run

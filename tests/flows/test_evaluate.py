@@ -14,7 +14,6 @@ from kohort.evaluation import MEASURES
 from kohort.flows.cli import main
 from kohort.flows.comparison import compare_files
 from kohort.flows.evaluate_in_memory import evaluate_in_memory
-from kohort.flows.in_memory import protect_in_memory
 from kohort.flows.plan import Plan
 from kohort.flows.progress import Silent
 
@@ -170,20 +169,20 @@ def test_a_weight_that_is_released_is_both(columns, released, plan_of, write_wav
 
 
 @pytest.mark.parametrize("method", ["optimal", "mic1d"])
-def test_a_release_of_kohort_in_the_order_of_its_input(method, columns, plan_of, write_wave, tmp_path):
+def test_a_release_of_kohort_in_the_order_of_its_input(
+    method, columns, plan_of, write_wave, protect_alone, tmp_path
+):
     wave = write_wave(columns)
     k = {"optimal": 3, "mic1d": 30}[method]
-    plan = Plan.model_validate(
-        plan_of(
-            **({} if method == "mic1d" else BLOCKS),
-            partition={"method": method, "k": k},
-            evaluate={"measures": "all"},
-            release={"order": "input"},
-        )
+    content = plan_of(
+        **({} if method == "mic1d" else BLOCKS),
+        partition={"method": method, "k": k},
+        evaluate={"measures": "all"},
+        release={"order": "input"},
     )
-    made = protect_in_memory(plan, wave, tmp_path / "out", listener=Silent())
+    made = protect_alone(content, wave, tmp_path / "out")
     file = next((tmp_path / "out").rglob("protected.parquet"))
-    found = in_memory(wave, file, plan=plan)
+    found = in_memory(wave, file, plan=Plan.model_validate(content))
     assert {result.measure: result.to_dict()["value"] for result in found.results} == {
         name: made["measures"][name] for name in ALL
     }

@@ -11,10 +11,8 @@ import kohort
 from kohort.blocking import Consecutive
 from kohort.errors import PlanError
 from kohort.evaluation import MEASURES
-from kohort.flows.in_memory import protect_in_memory
 from kohort.flows.plan import Plan, load_plan
 from kohort.flows.precheck import what_would_be_done
-from kohort.flows.progress import Silent
 
 NAMES = ["age", "income", "rent"]
 BLOCKS = {"block": {"method": "consecutive", "size": 2}}
@@ -65,10 +63,6 @@ def details(result):
     return json.loads(file.read_text())["details"]
 
 
-def in_memory(plan, wave, out):
-    return protect_in_memory(Plan.model_validate(plan), wave, out, listener=Silent())
-
-
 SECTIONS = {
     "all": {"measures": "all"},
     "subsets": {"measures": "all", "intruder": SUBSETS, "ties": "first", "tau": 0.3},
@@ -83,9 +77,9 @@ SECTIONS = {
 
 
 @pytest.mark.parametrize("section", SECTIONS.values(), ids=SECTIONS)
-def test_values_are_those_of_the_in_memory_path(section, run, plan_of, wave, tmp_path):
+def test_values_are_those_of_the_in_memory_path(section, run, protect_alone, plan_of, wave, tmp_path):
     flow = run(section)
-    alone = in_memory(plan_of(**BLOCKS, evaluate=section), wave, tmp_path / "memory")
+    alone = protect_alone(plan_of(**BLOCKS, evaluate=section), wave, tmp_path / "memory")
     asked = [m.name for m in MEASURES] if section["measures"] == "all" else section["measures"]
     assert flow["measures"] == alone["measures"]
     assert set(asked) <= set(flow["measures"])
@@ -181,14 +175,16 @@ def test_a_changed_k_measures_anew(run):
     assert measured(changed, cached=True) == set()
 
 
-def test_a_sample_of_scenarios_depends_on_the_seed_and_says_how_sure_it_is(run, plan_of, wave, tmp_path):
+def test_a_sample_of_scenarios_depends_on_the_seed_and_says_how_sure_it_is(
+    run, protect_alone, plan_of, wave, tmp_path
+):
     section = {"measures": ["dld"], "intruder": {"method": "subsets", "limit": 6}}
     first, second = run(section, seed=1), run(section, seed=2)
     for result in (first, second):
         (dld,) = details(result)
         assert dld["scenarios"] == 6  # of the seven sets, all but one pair or one single attribute
         assert dld["standard_error"] > 0
-    alone = in_memory(plan_of(**BLOCKS, evaluate=section, seed=1), wave, tmp_path / "memory")
+    alone = protect_alone(plan_of(**BLOCKS, evaluate=section, seed=1), wave, tmp_path / "memory")
     assert details(alone) == details(first)
 
 
@@ -234,7 +230,7 @@ def test_plan_check_says_what_will_be_measured(plan_of, wave):
 
 
 def test_a_measure_that_cannot_be_is_reported_with_the_reason(
-    columns, run, plan_of, write_wave, tmp_path
+    columns, run, protect_alone, plan_of, write_wave, tmp_path
 ):
     flow = run({"measures": ["d_y", "delta_r", "loss"]}, roles={"confidential": None, "other": "drop"})
     found = {each["measure"]: each for each in details(flow)}
@@ -243,6 +239,6 @@ def test_a_measure_that_cannot_be_is_reported_with_the_reason(
     assert found["loss"]["value"] > 0
     constant = write_wave(pa.table({**columns, "rent": [5.0] * 40}), "constant.parquet")
     plan = plan_of(**BLOCKS, evaluate={"measures": ["delta_r"]})
-    (delta,) = details(in_memory(plan, constant, tmp_path / "constant"))
+    (delta,) = details(protect_alone(plan, constant, tmp_path / "constant"))
     assert delta["value"] is None
     assert "rent" in delta["not_applicable"]
