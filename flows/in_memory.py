@@ -15,6 +15,7 @@ from kohort.evaluation.jobs import BY_NAME, jobs, results
 from kohort.evaluation.measures import Release
 from kohort.evaluation.report import Result
 from kohort.flows.manifest import build_manifest
+from kohort.flows.memory_estimate import check_memory
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
 from kohort.flows.progress import Listener, StageRow
@@ -69,6 +70,7 @@ def protect_in_memory(
     listener.expect(6)
     roles, release = plan.roles.build(), plan.release.build()
     columns = inspect_wave(wave, roles)
+    check_memory(plan, wave, columns, in_memory=True)
     names = columns.quasi_identifiers
     with release_folder(out), partial_beside(out) as file:
         with timed("ingest"):

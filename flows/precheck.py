@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from kohort.errors import PlanError, WaveError
+from kohort.flows.memory_estimate import check_memory
 from kohort.flows.plan import Plan
 from kohort.methods import Floats
 from kohort.tasks.wave import (
@@ -28,6 +29,13 @@ def check_wave(plan: Plan, wave: Path) -> Columns:
     if columns.rows < plan.k:
         raise WaveError(f"the wave has {columns.rows} records but k = {plan.k}; lower k or add records")
     return columns
+
+
+def check_run(plan: Plan, wave: Path, out: Path, *, in_memory: bool) -> None:
+    """Decide every refusal that needs no run."""
+    columns = check_wave(plan, wave)
+    check_output(out)
+    check_memory(plan, wave, columns, in_memory=in_memory)
 
 
 def check_output(out: Path) -> None:

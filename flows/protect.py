@@ -11,7 +11,9 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from kohort.flows import running
 from kohort.flows.evaluation import Pair, run_measures
+from kohort.flows.journal import Journal
 from kohort.flows.manifest import build_manifest
+from kohort.flows.memory_estimate import check_memory
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
 from kohort.flows.running import Run
@@ -63,10 +65,15 @@ def protect_wave(
     """
     return_large_blocks()
     wave, out = newest_wave(wave, out)
-    run = Run(Store(store).prepare())
+    files = Store(store).prepare()
     columns, digest = inspect_wave(wave, plan.roles.build()), digest_of(wave)
     inputs = evaluation_inputs(wave, plan.roles.build(), columns)
-    with release_folder(out):
+    check_memory(plan, wave, columns, in_memory=False)
+    journal = Journal.start(
+        flow="protect-wave", plan=plan, wave=wave, wave_sha256=digest, out=out, store=files.root
+    )
+    with journal, release_folder(out):
+        run = Run(files, journal)
         x = run.do(
             ingest,
             wave=wave,
