@@ -68,12 +68,10 @@ def _of_method(plan: Plan, names: tuple[str, ...]) -> int:
         extra += 2 * table  # a sorted copy and its order
     if not stages.partitioner.uses_normalized:
         return extra + max(0, at_once - 2) * (width + 64)  # two at once are in TABLES
-    kward = stages.partitioner.method == "kward"  # keeps every pair of neighbours
-    return (
-        extra
-        + at_once * (2 * width + 64 if stages.partitioner.needs_axis else 4 * width + 64)
-        + (at_once * 600 if kward else 0)
-    )
+    one = 64 + (2 if stages.partitioner.needs_axis else 4) * width  # points, and a tree in space
+    if stages.partitioner.method == "kward":
+        one += 600  # groups, their neighbours and what merging them costs
+    return extra + at_once * one
 
 
 def _blocks(plan: Plan, names: tuple[str, ...]) -> tuple[int, int]:
@@ -95,6 +93,12 @@ def _of_measures(plan: Plan, attributes: int, in_memory: bool) -> int:
     return one * (1 if alone else available_cores())
 
 
+def needed_memory(plan: Plan, wave: Path, columns: Columns, *, in_memory: bool) -> int:
+    """Bytes that a run still takes, from this process as it is."""
+    process = max(0, PROCESS - resident_memory()) + (0 if in_memory else PREFECT)
+    return process + estimate(plan, columns, dict(layout_of(wave).columns), in_memory=in_memory)
+
+
 def check_memory(plan: Plan, wave: Path, columns: Columns, *, in_memory: bool) -> None:
     """Refuse a run that would not get the memory it needs.
 
@@ -103,15 +107,13 @@ def check_memory(plan: Plan, wave: Path, columns: Columns, *, in_memory: bool) -
     plan, wave, columns, in_memory
         As for `estimate`; the wave's file.
     """
-    process = max(0, PROCESS - resident_memory()) + (0 if in_memory else PREFECT)
-    data = estimate(plan, columns, dict(layout_of(wave).columns), in_memory=in_memory)
-    needed, free = process + data, available_memory()
+    needed, free = needed_memory(plan, wave, columns, in_memory=in_memory), available_memory()
     if needed <= free:
         return
     raise PlanError(
-        f"the run needs about {_gigabytes(needed)} GB of memory for {columns.rows} records of "
+        f"the run needs about {needed / 1e9:.1f} GB of memory for {columns.rows} records of "
         f"{len(columns.quasi_identifiers)} quasi-identifiers by {plan.partition.method}, but "
-        f"{_gigabytes(free)} GB are free; {_remedies(plan, columns)}use a machine with "
+        f"{free / 1e9:.1f} GB are free; {_remedies(plan, columns)}use a machine with "
         f"{_machine(needed)} GB"
     )
 
@@ -125,10 +127,6 @@ def _remedies(plan: Plan, columns: Columns) -> str:
     if plan.evaluate is not None:
         ways.append("ask for fewer measures in [evaluate]")
     return ", ".join(ways) + ", or "
-
-
-def _gigabytes(count: int) -> str:
-    return f"{count / 1e9:.1f}"
 
 
 def _machine(needed: int) -> int:

@@ -18,10 +18,10 @@ from typing import Any
 from kohort.tasks.compact import Compact, Damaged
 
 MAGIC = b"PAR1"
-LONGEST_FOOTER = 1 << 24
+LONGEST_FOOTER = 1 << 23
 MOST_COLUMNS = 10_000
-MOST_CHUNKS = 200_000  # columns times row groups
-MOST_VALUES = 8_000_000  # in a footer
+MOST_CHUNKS = 50_000  # columns times row groups
+MOST_VALUES = 2_000_000  # in a footer; a chunk with its statistics has about 35
 DEEPEST = 32  # groups within groups
 MOST_PAGES = 1_000_000
 HEAD = 1 << 16  # bytes that a page's head is looked for in
