@@ -19,6 +19,7 @@ does not depend on it, and the stages are cached all the same.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -161,8 +162,9 @@ def _opened(identity: str) -> int | None:
 def _forget_oldest(folder: Path) -> None:
     """Remove all but the last journals; those of runs that live stay."""
     for path in sorted(folder.glob(f"*{SUFFIX}"))[:-KEPT]:
-        if not is_locked(path):
-            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a folder or a link is not ours, and stops no run
+            if not is_locked(path):
+                path.unlink(missing_ok=True)
 
 
 def is_locked(path: Path) -> bool:

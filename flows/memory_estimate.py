@@ -22,7 +22,7 @@ from kohort.tasks.layout import Decoded
 from kohort.tasks.wave import Columns, layout_of
 
 CELL = 8
-PROCESS = 400_000_000  # interpreter, libraries and the compiler of the kernels
+PROCESS = 500_000_000  # interpreter, libraries, and the compiler in a first run
 PREFECT = 200_000_000  # its embedded server, a process of its own
 TABLES = 4  # of the quasi-identifiers, at once
 RECORD = 96  # orders, labels and classes of a record
@@ -78,7 +78,8 @@ def _blocks(plan: Plan, names: tuple[str, ...]) -> tuple[int, int]:
     """How wide the widest block is, and how many there are."""
     method: Any = plan.stages.blocks
     if method.uses_values:
-        return min(method.size, len(names)), -(-len(names) // method.size)
+        size = min(int(method.size), len(names))
+        return size, -(-len(names) // size)
     blocks = method.assign_blocks(np.empty((0, len(names))), names=names)
     return max(map(len, blocks)), len(blocks)
 
@@ -89,7 +90,7 @@ def _of_measures(plan: Plan, attributes: int, in_memory: bool) -> int:
         return 0
     few = {measure.name for measure in plan.evaluate.asked} <= LINKAGE
     one = 240 + 4 * CELL * attributes if few else 400 + 8 * CELL * attributes
-    alone = in_memory or plan.evaluate.knows == Everything()
+    alone = in_memory or isinstance(plan.evaluate.knows, Everything)
     return one * (1 if alone else available_cores())
 
 

@@ -14,7 +14,15 @@ from kohort.errors import PlanError
 from kohort.flows.journal import SCHEMA, SUFFIX, is_locked, runs_folder
 from kohort.tasks.store import Artifact, Store
 
+STARTED = {"flow", "plan", "plan_title", "wave", "wave_sha256", "out", "store", "at"}
+STAGE = {"stage", "block", "sha256", "seconds", "cached"}
+ENDED = {"state", "error"}
 UNFINISHED = ("failed", "interrupted", "vanished")
+WHY_NOT = {
+    "released": "is released; there is nothing left to resume",
+    "running": "is still running; wait for it",
+    "refused": "was refused by its gate; change the plan and use kohort protect",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +107,9 @@ def read_run(path: Path) -> PastRun | None:
         if isinstance(error, PermissionError):
             raise
         return None  # a link, or a folder
-    if not lines or lines[0].get("event") != "started" or lines[0].get("schema") != SCHEMA:
+    if not lines or lines[0].get("schema") != SCHEMA or not set(lines[0]) >= STARTED:
         return None
-    stages = [line for line in lines if line["event"] == "stage"]
+    stages = [line for line in lines if line["event"] == "stage" and set(line) >= STAGE]
     return PastRun(path.stem, ended["state"], ended["error"], lines[0], stages)
 
 
@@ -121,7 +129,8 @@ def _lines(path: Path) -> list[dict[str, Any]]:
 
 
 def _final(lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any] | None:
-    return lines[-1] if lines and lines[-1]["event"] == "ended" else None
+    last = lines[-1] if lines else {}
+    return last if last.get("event") == "ended" and set(last) >= ENDED else None
 
 
 def find_run(runs: Sequence[PastRun], name: str) -> PastRun:
@@ -147,7 +156,7 @@ def run_to_resume(name: str | None) -> PastRun:
     if name is not None:
         run = find_run(runs, name)
         if run.state not in UNFINISHED:
-            raise PlanError(f"run {run.id} {_WHY_NOT[run.state]}")
+            raise PlanError(f"run {run.id} {WHY_NOT[run.state]}")
         return run
     settled: list[PastRun] = []
     for run in runs:
@@ -157,13 +166,6 @@ def run_to_resume(name: str | None) -> PastRun:
             return run
         settled.append(run)
     raise PlanError("there is nothing to resume: no run failed, was interrupted or vanished")
-
-
-_WHY_NOT = {
-    "released": "is released; there is nothing left to resume",
-    "running": "is still running; wait for it",
-    "refused": "was refused by its gate; change the plan and use kohort protect",
-}
 
 
 def age(started: str) -> str:

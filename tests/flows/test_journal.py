@@ -145,7 +145,15 @@ def test_a_torn_last_line_is_left_out(start, folder, torn):
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{", "[]\n", '{"event": "ended", "state": "released"}\n', "7\n"]
+    "content",
+    [
+        "",
+        "{",
+        "[]\n",
+        '{"event": "started", "schema": 1}\n',
+        '{"event": "ended", "state": "released"}\n',
+        "7\n",
+    ],
 )
 def test_a_file_that_is_no_journal_is_passed_over(start, folder, content):
     journal = end(start())

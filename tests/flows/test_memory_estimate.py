@@ -133,7 +133,7 @@ def test_a_run_past_memory_is_refused_with_what_would_help(survey, monkeypatch):
     monkeypatch.setattr(memory_estimate, "resident_memory", lambda: 0)
     monkeypatch.setattr(memory_estimate, "available_memory", lambda: 300_000_000)
     assert refusal(plan, wave) == (
-        "the run needs about 0.4 GB of memory for 1000 records of 3 quasi-identifiers by optimal, but "
+        "the run needs about 0.5 GB of memory for 1000 records of 3 quasi-identifiers by optimal, but "
         "0.3 GB are free; protect fewer columns or fewer records at a time, or use a machine with 1 GB"
     )
     plan, wave = survey(
@@ -150,7 +150,7 @@ def test_what_this_process_has_already_is_not_asked_for_again(survey, monkeypatc
     monkeypatch.setattr(memory_estimate, "available_memory", lambda: 300_000_000)
     monkeypatch.setattr(memory_estimate, "resident_memory", lambda: 250_000_000)
     check_memory(plan, wave, inspect_wave(wave, plan.roles.build()), in_memory=True)
-    assert "needs about 0.4 GB" in refusal(plan, wave, in_memory=False)  # the server comes on top
+    assert "needs about 0.5 GB" in refusal(plan, wave, in_memory=False)  # the server comes on top
 
 
 @pytest.mark.parametrize("way", [[], ["--in-memory"]])
