@@ -51,6 +51,7 @@ def check_output(out: Path) -> None:
 def what_would_be_done(plan: Plan, wave: Path) -> str:
     """The run in words, after every check that it would make on the data."""
     columns = check_wave(plan, wave)
+    check_memory(plan, wave, columns, in_memory=False)  # before the data are read
     roles, stages = plan.roles, plan.stages
     if roles.key is not None:
         check_keys(wave, roles.key)

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kohort.errors import PlanError
-from kohort.flows import memory_estimate
+from kohort.flows import memory_estimate, precheck
 from kohort.flows.cli import main
 from kohort.flows.in_memory import protect_in_memory
 from kohort.flows.memory_estimate import check_memory, estimate
@@ -178,9 +178,13 @@ def test_every_way_to_run_refuses_by_itself(survey, tmp_path, monkeypatch, prefe
     assert not (tmp_path / "out").exists()
 
 
-def test_plan_check_says_how_much(survey, monkeypatch):
+def test_plan_check_says_how_much_and_refuses_before_it_reads(survey, monkeypatch):
     plan, wave = survey()
     assert "  memory: about 0." in what_would_be_done(plan, wave)
+    monkeypatch.setattr(memory_estimate, "available_memory", lambda: 1)
+    monkeypatch.setattr(precheck, "read_values", None)
+    with pytest.raises(PlanError, match="the run needs about"):
+        what_would_be_done(plan, wave)
 
 
 @pytest.mark.parametrize(
