@@ -170,7 +170,7 @@ def inspect_wave(path: Path, roles: Roles) -> Columns:
         kept.add(str(roles.weight))
     untouched = kept | set(roles.confidential)
     protected = set(roles.quasi_identifiers)
-    _check_room(
+    check_room(
         path, [n for n in names if n in untouched | protected | {roles.key, roles.unit, roles.weight}]
     )
     return Columns(
@@ -184,7 +184,7 @@ def inspect_wave(path: Path, roles: Roles) -> Columns:
     )
 
 
-def _check_room(path: Path, names: Sequence[str]) -> None:
+def check_room(path: Path, names: Sequence[str]) -> None:
     """Refuse columns that would not fit in memory, from what the pages stand for once decoded."""
     columns, free = layout_of(path).columns, available_memory()
     for name in names:
