@@ -9,9 +9,18 @@ from collections.abc import Sequence
 
 import kohort
 from kohort.errors import KohortError, StageFailed
-from kohort.flows.commands import evaluate, methods, plan, protect, reproduce, verify
+from kohort.flows.commands import (
+    evaluate,
+    methods,
+    plan,
+    protect,
+    reproduce,
+    resume,
+    runs,
+    verify,
+)
 
-COMMANDS = (protect, plan, evaluate, verify, methods, reproduce)
+COMMANDS = (protect, runs, resume, plan, evaluate, verify, methods, reproduce)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -16,6 +16,7 @@ from kohort.evaluation.jobs import BY_NAME, jobs, results
 from kohort.evaluation.measures import Release
 from kohort.evaluation.report import Result
 from kohort.flows.manifest import build_manifest, promise_of, public_manifest
+from kohort.flows.memory_estimate import check_memory
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
 from kohort.flows.progress import Listener, StageRow
@@ -67,6 +68,7 @@ def protect_in_memory(plan: Plan, wave: Path, out: Path, *, listener: Listener) 
     listener.expect(7)
     roles, release = plan.roles.build(), plan.release.build()
     columns = inspect_wave(wave, roles)
+    check_memory(plan, wave, columns, in_memory=True)
     names = columns.quasi_identifiers
     with release_folder(out) as staging:
         path = staging / PUBLIC / NAME

@@ -31,6 +31,8 @@ from kohort.tasks.roles import Roles
 from kohort.whole_file import WHOLE_FILE
 
 SCHEMA = 1
+LARGEST = 1_000_000  # bytes of a plan
+DOTS = 10_000  # in a line: the reader takes the square of them for a dotted key
 
 RolesSection = section_of(Roles)
 ReleaseSection = section_of(Release)
@@ -169,11 +171,21 @@ def load_plan(path: Path) -> Plan:
         A TOML file.
     """
     try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        with path.open("rb") as file:
+            text = file.read(LARGEST + 1)
+        if len(text) > LARGEST:
+            raise PlanError(f"the plan {path} has more than {LARGEST} bytes; a plan is a short text")
+        if any(line.count(b".") > DOTS for line in text.splitlines()):
+            raise PlanError(f"the plan {path} has a line with more than {DOTS} dots; break it up")
+        content = tomllib.loads(text.decode())
     except FileNotFoundError:
         raise PlanError(f"there is no plan {path}; `kohort plan init WAVE` drafts one") from None
     except OSError as error:
         raise PlanError(f"the plan {path} cannot be read ({error.strerror})") from None
+    except RecursionError:
+        raise PlanError(
+            f"the plan {path} nests too deep; a plan has sections, and few in them"
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise PlanError(f"the plan {path} is not valid TOML: {error}") from None
     try:

@@ -9,9 +9,11 @@ import numpy as np
 
 from kohort.claims import claim_in_words
 from kohort.errors import PlanError, WaveError
+from kohort.flows.memory_estimate import check_memory, needed_memory
 from kohort.flows.plan import Plan
 from kohort.gate import allowed
 from kohort.methods import Floats
+from kohort.tasks.available import available_memory
 from kohort.tasks.wave import (
     Columns,
     check_keys,
@@ -31,6 +33,13 @@ def check_wave(plan: Plan, wave: Path) -> Columns:
     return columns
 
 
+def check_run(plan: Plan, wave: Path, out: Path, *, in_memory: bool) -> None:
+    """Decide every refusal that needs no run."""
+    columns = check_wave(plan, wave)
+    check_output(out)
+    check_memory(plan, wave, columns, in_memory=in_memory)
+
+
 def check_output(out: Path) -> None:
     """Refuse a folder that cannot be written to, before anything is computed."""
     nearest = next(folder for folder in (out.absolute(), *out.absolute().parents) if folder.exists())
@@ -43,6 +52,7 @@ def check_output(out: Path) -> None:
 def what_would_be_done(plan: Plan, wave: Path) -> str:
     """The run in words, after every check that it would make on the data."""
     columns = check_wave(plan, wave)
+    check_memory(plan, wave, columns, in_memory=False)  # before the data are read
     roles, stages = plan.roles, plan.stages
     if roles.key is not None:
         check_keys(wave, roles.key)
@@ -61,6 +71,10 @@ def what_would_be_done(plan: Plan, wave: Path) -> str:
     lines.append(f"  dropped: {', '.join(columns.dropped) or 'nothing'}")
     lines.append(f"  rows: {plan.release.order}")
     lines += _measures(plan)
+    needed = needed_memory(plan, wave, columns, in_memory=False)
+    lines.append(
+        f"  memory: about {needed / 1e9:.1f} GB, of {available_memory() / 1e9:.1f} GB free here"
+    )
     lines += _remarks(plan, columns, constant)
     return "\n".join(lines)
 

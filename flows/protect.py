@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,9 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from kohort.flows import running
 from kohort.flows.evaluation import Pair, run_measures
+from kohort.flows.journal import Journal
 from kohort.flows.manifest import build_manifest, promise_of, public_manifest
+from kohort.flows.memory_estimate import check_memory
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
 from kohort.flows.running import Run
@@ -61,10 +62,15 @@ def protect_wave(plan: Plan, wave: Path, out: Path, store: Path | None = None) -
     """
     return_large_blocks()
     wave, out = newest_wave(wave, out)
-    run = Run(Store(store).prepare())
+    files = Store(store).prepare()
     columns, digest = inspect_wave(wave, plan.roles.build()), digest_of(wave)
     inputs = evaluation_inputs(wave, plan.roles.build(), columns)
-    with release_folder(out) as staging:
+    check_memory(plan, wave, columns, in_memory=False)
+    journal = Journal.start(
+        flow="protect-wave", plan=plan, wave=wave, wave_sha256=digest, out=out, store=files.root
+    )
+    with journal, release_folder(out) as staging:
+        run = Run(files, journal)
         x = run.do(
             ingest,
             wave=wave,
@@ -128,7 +134,7 @@ def protect_wave(plan: Plan, wave: Path, out: Path, store: Path | None = None) -
             staging=staging,
             out=out,
             public_manifest=public_manifest(manifest, report),
-            log=[json.dumps(row.as_json()) for row in run.rows],
+            log=journal.lines(),
             **papers,
         )
     return summary(Outcome(placed=placed, manifest=manifest, evaluation=report), run.rows)

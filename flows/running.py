@@ -10,6 +10,7 @@ from typing import Any
 from prefect import Task
 from prefect.futures import PrefectFuture
 
+from kohort.flows.journal import Journal
 from kohort.flows.progress import Listener, Silent, StageRow
 from kohort.tasks.store import Artifact, Store
 
@@ -38,6 +39,7 @@ class Run:
     """One run's store and the stages it has done."""
 
     store: Store
+    journal: Journal | None = None
     finished: list[StageRow] = field(default_factory=list)
 
     @property
@@ -63,8 +65,7 @@ class Run:
             seconds=made["seconds"],
             cached=future.state.name == "Cached",
         )
-        self.finished.append(row)
-        LISTENER.finished(row)
+        self._note(row)
         return Artifact(made["sha256"], made["rows"])
 
     def do(self, task: Task[..., Any], **inputs: Any) -> Artifact:
@@ -89,8 +90,7 @@ class Run:
                 cached = cached and future.state.name == "Cached"
         seconds = round(sum(each["seconds"] for each in made), 4)
         row = StageRow(label, None, None, len(made), seconds, cached)
-        self.finished.append(row)
-        LISTENER.finished(row)
+        self._note(row)
         return [Artifact(each["sha256"], each["rows"]) for each in made]
 
     def do_uncached(self, task: Task[..., Any], **inputs: Any) -> Any:
@@ -99,6 +99,12 @@ class Run:
         result = task.submit(**inputs).result()
         seconds = round(time.perf_counter() - started, 4)
         row = StageRow(task.name, None, None, None, seconds, cached=False)
-        self.finished.append(row)
-        LISTENER.finished(row)
+        self._note(row)
         return result
+
+    def _note(self, row: StageRow) -> None:
+        """A stage is done: the manifest, the journal and whoever watches hear of it."""
+        self.finished.append(row)
+        if self.journal is not None:
+            self.journal.stage(row)
+        LISTENER.finished(row)

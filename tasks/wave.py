@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,9 @@ import pyarrow.parquet as pq
 from kohort.checks import as_weights, check_cells
 from kohort.errors import PlanError, WaveError
 from kohort.methods import Floats, Labels
+from kohort.tasks.available import available_memory
+from kohort.tasks.compact import Damaged
+from kohort.tasks.layout import Forged, Layout, read_layout
 from kohort.tasks.roles import Roles
 from kohort.tasks.store import as_floats, file_digest, read_floats
 
@@ -80,9 +84,28 @@ def _digest(path: Path, inode: int, size: int, changed: int) -> str:
     return file_digest(path)
 
 
+def layout_of(path: Path) -> Layout:
+    """What the file says of itself, checked once as long as it is the same to the file system."""
+    try:
+        status = path.stat()
+        return _layout(path, status.st_ino, status.st_size, status.st_mtime_ns)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except Damaged:
+        raise _not_parquet(path) from None
+    except Forged as why:
+        raise WaveError(f"{path} is damaged or forged: {why}; write the wave again") from None
+
+
+@functools.lru_cache(maxsize=16)
+def _layout(path: Path, inode: int, size: int, changed: int) -> Layout:
+    return read_layout(path)
+
+
 @contextmanager
 def open_wave(path: Path) -> Iterator[pq.ParquetFile]:
-    """The wave's Parquet file; refuses what is missing, unreadable, damaged or something else."""
+    """The wave's Parquet file; refuses what is missing, unreadable, damaged, forged or another thing."""
+    layout_of(path)  # before Parquet's reader believes it
     try:
         with pq.ParquetFile(path) as file:
             yield file
@@ -141,6 +164,9 @@ def inspect_wave(path: Path, roles: Roles) -> Columns:
         kept.add(str(roles.weight))
     untouched = kept | set(roles.confidential)
     protected = set(roles.quasi_identifiers)
+    check_room(
+        path, [n for n in names if n in untouched | protected | {roles.key, roles.unit, roles.weight}]
+    )
     return Columns(
         rows=rows,
         quasi_identifiers=tuple(name for name in names if name in protected),
@@ -157,10 +183,54 @@ def read_footer(path: Path) -> tuple[dict[str, pa.DataType], int]:
     with open_wave(path) as file:
         schema = file.schema_arrow
         rows = file.metadata.num_rows
-    twice = sorted({name for name in schema.names if schema.names.count(name) > 1})
+    twice = sorted(name for name, count in Counter(schema.names).items() if count > 1)
     if twice:
         raise WaveError(f"{path} has two columns named {_listed(twice)}; rename one")
     return {field.name: field.type for field in schema}, rows
+
+
+def check_room(path: Path, names: Sequence[str]) -> None:
+    """Refuse columns that would not fit in memory, from what the pages stand for once decoded."""
+    columns, free = layout_of(path).columns, available_memory()
+    for name in names:
+        decoded = columns[name]
+        needed = decoded.bytes + decoded.largest_page
+        if decoded.shared:
+            raise WaveError(
+                f"column {name!r} of {path} is written as DELTA_BYTE_ARRAY, whose size is not known "
+                "before it is read; write the wave with dictionaries or plain"
+            )
+        if needed <= free and decoded.may_expand_to > free / 4:
+            status = path.stat()
+            needed = _expanded(path, name, status.st_ino, status.st_size, status.st_mtime_ns)
+        if needed > free:
+            raise WaveError(
+                f"column {name!r} of {path} takes {needed / 1e9:.1f} GB in memory, but "
+                f"{free / 1e9:.1f} GB are free; drop the column or write fewer records"
+            )
+
+
+@functools.lru_cache(maxsize=256)
+def _expanded(path: Path, name: str, inode: int, size: int, changed: int) -> int:
+    """Bytes of a column's text, cell by cell: references are decoded and what they mean is added up."""
+    total = 0
+    try:
+        if pa.types.is_nested(pq.read_schema(path).field(name).type):
+            raise WaveError(
+                f"column {name!r} of {path} nests text, whose size is not known before it is read; "
+                "drop the column or give every text a column of its own"
+            )
+        with pq.ParquetFile(path, read_dictionary=[name]) as file:
+            for group in range(file.num_row_groups):
+                for chunk in file.read_row_group(group, columns=[name]).column(0).chunks:
+                    lengths = pc.binary_length(chunk.dictionary).to_numpy(zero_copy_only=False)
+                    used = np.bincount(chunk.indices.drop_null().to_numpy(), minlength=len(lengths))
+                    total += int(lengths.astype(np.int64) @ used) + 4 * len(chunk)
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    except pa.ArrowException:
+        raise _not_parquet(path) from None
+    return total
 
 
 def is_number(kind: pa.DataType) -> bool:

@@ -6,7 +6,10 @@ import argparse
 import json
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from kohort.flows.plan import Plan
 
 
 def add_to(commands: Any) -> None:
@@ -34,32 +37,40 @@ def run(options: argparse.Namespace) -> int:
     from kohort.errors import PlanError
     from kohort.flows.outcome import as_text
     from kohort.flows.plan import load_plan
-    from kohort.flows.precheck import check_output, check_wave
     from kohort.tasks.wave import newest_wave
 
     if options.in_memory and options.store is not None:
         raise PlanError("--store has no effect with --in-memory; leave one of them out")
     plan = load_plan(options.plan)
-    options.wave, options.out = newest_wave(options.wave, options.out)
-    check_wave(plan, options.wave)
-    check_output(options.out)
-    result = _run_in_memory(plan, options) if options.in_memory else _run_flow(plan, options)
+    wave, out = newest_wave(options.wave, options.out)
+    if options.in_memory:
+        result = _run_in_memory(plan, wave, out)
+    else:
+        result = run_flow(plan, wave=wave, out=out, store=options.store)
     sys.stdout.write((json.dumps(result, indent=2) if options.json else as_text(result)) + "\n")
     return 0
 
 
-def _run_in_memory(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
+def _run_in_memory(plan: Plan, wave: Path, out: Path) -> dict[str, Any]:
     from kohort.flows.in_memory import protect_in_memory
+    from kohort.flows.precheck import check_run
     from kohort.flows.progress import listening
 
+    check_run(plan, wave, out, in_memory=True)
     with listening() as listener:
-        return protect_in_memory(plan, options.wave, options.out, listener=listener)
+        return protect_in_memory(plan, wave, out, listener=listener)
 
 
-def _run_flow(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
+def run_flow(plan: Plan, *, wave: Path, out: Path, store: Path | None = None) -> dict[str, Any]:
+    """Run the flow `protect_wave` for a command, on the Prefect server that there is or an own one.
+
+    What can be refused without a run is refused before Prefect is imported.
+    """
+    from kohort.flows.precheck import check_run
     from kohort.flows.progress import listening
     from kohort.flows.server import one_sentence, prefect_server
 
+    check_run(plan, wave, out, in_memory=False)
     with listening() as listener, prefect_server() as url:
         from kohort.flows import protect, running
 
@@ -67,8 +78,8 @@ def _run_flow(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
         with one_sentence(url):
             result: dict[str, Any] = protect.protect_wave(
                 plan=plan,
-                wave=options.wave.absolute(),
-                out=options.out.absolute(),
-                store=None if options.store is None else options.store.absolute(),
+                wave=wave.absolute(),
+                out=out.absolute(),
+                store=None if store is None else store.absolute(),
             )
     return result
