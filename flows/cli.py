@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 import kohort
 from kohort.errors import KohortError, StageFailed
-from kohort.flows.commands import methods, plan, protect, reproduce
+from kohort.flows.commands import cache, methods, plan, protect, reproduce
 
-COMMANDS = (protect, plan, methods, reproduce)
+COMMANDS = (protect, plan, cache, methods, reproduce)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

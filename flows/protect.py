@@ -14,12 +14,13 @@ from kohort.flows.evaluation import Pair, run_measures
 from kohort.flows.manifest import build_manifest
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
-from kohort.flows.running import Run
+from kohort.flows.running import Run, running_on
 from kohort.protect import available_cores
 from kohort.tasks.assemble import assemble
 from kohort.tasks.blocking import assign_blocks, read_blocks
 from kohort.tasks.centroids import Protected, replace
 from kohort.tasks.evaluation import evaluate
+from kohort.tasks.housekeeping import seconds_of
 from kohort.tasks.ingest import ingest
 from kohort.tasks.measures import evaluation, with_details
 from kohort.tasks.memory import return_large_blocks
@@ -30,7 +31,7 @@ from kohort.tasks.points import Points
 from kohort.tasks.projection import project
 from kohort.tasks.publish import publish
 from kohort.tasks.released import evaluation_inputs
-from kohort.tasks.store import Artifact, Store
+from kohort.tasks.store import Artifact
 from kohort.tasks.verify import verify
 from kohort.tasks.wave import Columns, digest_of, inspect_wave, newest_wave
 from kohort.tasks.whole_file import whole_file
@@ -43,7 +44,12 @@ from kohort.tasks.whole_file import whole_file
     persist_result=False,
 )
 def protect_wave(
-    plan: Plan, wave: Path, out: Path, store: Path | None = None, force: bool = False
+    plan: Plan,
+    wave: Path,
+    out: Path,
+    store: Path | None = None,
+    force: bool = False,
+    discard: bool = False,
 ) -> dict[str, Any]:
     """Protect one wave of a survey and release it to a folder.
 
@@ -60,13 +66,15 @@ def protect_wave(
         Where intermediate results are kept; by default under KOHORT_HOME.
     force : bool
         Whether another release in the folder is replaced.
+    discard : bool
+        Whether the run leaves no intermediate file behind, and so uses none of earlier runs.
     """
     return_large_blocks()
     wave, out = newest_wave(wave, out)
-    run = Run(Store(store).prepare())
     columns, digest = inspect_wave(wave, plan.roles.build()), digest_of(wave)
     inputs = evaluation_inputs(wave, plan.roles.build(), columns)
-    with release_folder(out):
+    keep = None if plan.store is None else seconds_of(plan.store.keep)
+    with running_on(store, keep=keep, discard=discard) as run, release_folder(out):
         x = run.do(
             ingest,
             wave=wave,

@@ -24,6 +24,9 @@ def add_to(commands: Any) -> None:
         help="the release folder; for a folder of waves, DIR/<name of the wave>",
     )
     protect.add_argument("--store", type=Path, metavar="DIR", help="where intermediate results are kept")
+    protect.add_argument(
+        "--discard", action="store_true", help="leave no intermediate result behind, and use none"
+    )
     protect.add_argument("--in-memory", action="store_true", help="without Prefect and without a store")
     protect.add_argument("--force", action="store_true", help="replace another release in DIR")
     protect.add_argument("--json", action="store_true", help="print the result as JSON")
@@ -40,6 +43,8 @@ def run(options: argparse.Namespace) -> int:
 
     if options.in_memory and options.store is not None:
         raise PlanError("--store has no effect with --in-memory; leave one of them out")
+    if options.in_memory and options.discard:
+        raise PlanError("--discard has no effect with --in-memory; leave one of them out")
     plan = load_plan(options.plan)
     options.wave, options.out = newest_wave(options.wave, options.out)
     check_wave(plan, options.wave)
@@ -52,8 +57,10 @@ def run(options: argparse.Namespace) -> int:
 def _run_in_memory(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
     from kohort.flows.in_memory import protect_in_memory
     from kohort.flows.progress import listening
+    from kohort.tasks.disk import one_sentence_for, state_folder
 
-    with listening() as listener:
+    folders = {"output folder": options.out.absolute(), **state_folder()}
+    with one_sentence_for(folders), listening() as listener:
         return protect_in_memory(plan, options.wave, options.out, force=options.force, listener=listener)
 
 
@@ -72,5 +79,6 @@ def _run_flow(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
                 out=options.out.absolute(),
                 store=None if options.store is None else options.store.absolute(),
                 force=options.force,
+                discard=options.discard,
             )
     return result
