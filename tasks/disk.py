@@ -68,8 +68,19 @@ def trouble(error: BaseException, folders: Mapping[str, Path]) -> str | None:
         kind, what, remedy = gone[0], "{} is gone", "mount it again"
     else:
         return None
-    named = f"the {kind} {folders[kind]}"
-    return f"{what.format(named)}; {remedy} or {OTHERS[kind]}; {KEPT}"
+    return _sentence(what, remedy, kind, folders[kind])
+
+
+def _sentence(what: str, remedy: str, kind: str, folder: Path) -> str:
+    return f"{what.format(f'the {kind} {folder}')}; {remedy} or {OTHERS[kind]}; {KEPT}"
+
+
+def full_disk(folders: Mapping[str, Path]) -> str | None:
+    """One sentence on the first of the folders whose disk is full now, for who cannot say what failed."""
+    for kind, folder in folders.items():
+        if is_full(folder):
+            return _sentence(*WRITING[errno.ENOSPC], kind, folder)
+    return None
 
 
 def _culprit(error: OSError, folders: Mapping[str, Path]) -> str:

@@ -65,8 +65,11 @@ def read_note(record: Path) -> Note | str:
         if record.is_symlink() or not record.is_file():
             return "foreign record"
         content = _parsed(record.read_bytes())
+        metadata = content["metadata"]
+        if metadata["serializer"]["type"] != "json":
+            return "foreign record"
+        named = Path(metadata["storage_key"]).name
         result = _parsed(content["result"])
-        named = Path(content["metadata"]["storage_key"]).name
     except (OSError, ValueError, RecursionError):
         return "damaged record"
     except (KeyError, TypeError, AttributeError):

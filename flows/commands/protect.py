@@ -67,12 +67,14 @@ def _run_in_memory(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
 def _run_flow(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
     from kohort.flows.progress import listening
     from kohort.flows.server import one_sentence, prefect_server
+    from kohort.tasks.store import Store
 
     with listening() as listener, prefect_server() as url:
         from kohort.flows import protect, running
 
         running.LISTENER = listener
-        with one_sentence(url):
+        folders = {"output folder": options.out.absolute(), "store": Store(options.store).root}
+        with one_sentence(url, folders):
             result: dict[str, Any] = protect.protect_wave(
                 plan=plan,
                 wave=options.wave.absolute(),
