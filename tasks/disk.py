@@ -36,7 +36,7 @@ OTHERS = {
     "output folder": "choose another with --out",
     "state folder": "set KOHORT_HOME to another",
 }
-FULL = 1 << 16  # bytes left on a disk that is full
+FULL = 1 << 20  # bytes left on a disk that is as good as full: a database needs room to begin
 
 
 def can_pass(error: BaseException) -> bool:
@@ -49,7 +49,7 @@ def in_words(error: OSError) -> str | None:
     return None if error.errno is None else os.strerror(error.errno)
 
 
-def trouble(error: BaseException, folders: Mapping[str, Path]) -> str | None:
+def trouble(error: BaseException, folders: Mapping[str, Path], *, kept: bool = True) -> str | None:
     """One sentence on a folder that is full, closed or gone, and what to do; None for anything else.
 
     Parameters
@@ -58,6 +58,8 @@ def trouble(error: BaseException, folders: Mapping[str, Path]) -> str | None:
         What was raised.
     folders : mapping
         Folders that were written to ("store", "output folder", "state folder"), the likeliest first.
+    kept : bool
+        Whether another run begins where this one stopped.
     """
     if not isinstance(error, OSError) or error.errno is None or not folders:
         return None
@@ -68,18 +70,18 @@ def trouble(error: BaseException, folders: Mapping[str, Path]) -> str | None:
         kind, what, remedy = gone[0], "{} is gone", "mount it again"
     else:
         return None
-    return _sentence(what, remedy, kind, folders[kind])
+    return _sentence(what, remedy, kind, folders[kind], KEPT if kept else "run it again")
 
 
-def _sentence(what: str, remedy: str, kind: str, folder: Path) -> str:
-    return f"{what.format(f'the {kind} {folder}')}; {remedy} or {OTHERS[kind]}; {KEPT}"
+def _sentence(what: str, remedy: str, kind: str, folder: Path, then: str) -> str:
+    return f"{what.format(f'the {kind} {folder}')}; {remedy} or {OTHERS[kind]}; {then}"
 
 
 def full_disk(folders: Mapping[str, Path]) -> str | None:
-    """One sentence on the first of the folders whose disk is full now, for who cannot say what failed."""
+    """One sentence on the first folder whose disk is full now, for who cannot say what failed."""
     for kind, folder in folders.items():
         if is_full(folder):
-            return _sentence(*WRITING[errno.ENOSPC], kind, folder)
+            return _sentence(*WRITING[errno.ENOSPC], kind, folder, KEPT)
     return None
 
 
@@ -117,12 +119,12 @@ def state_folder() -> dict[str, Path]:
 
 
 @contextmanager
-def one_sentence_for(folders: Mapping[str, Path]) -> Iterator[None]:
+def one_sentence_for(folders: Mapping[str, Path], *, kept: bool = True) -> Iterator[None]:
     """Say in one sentence what is wrong with one of the folders, where something is."""
     try:
         yield
     except OSError as error:
-        said = trouble(error, folders)
+        said = trouble(error, folders, kept=kept)
         if said is None:
             raise
         raise StageFailed(said, can_pass=can_pass(error)) from None

@@ -60,7 +60,7 @@ def _run_in_memory(plan: Any, options: argparse.Namespace) -> dict[str, Any]:
     from kohort.tasks.disk import one_sentence_for, state_folder
 
     folders = {"output folder": options.out.absolute(), **state_folder()}
-    with one_sentence_for(folders), listening() as listener:
+    with one_sentence_for(folders, kept=False), listening() as listener:
         return protect_in_memory(plan, options.wave, options.out, force=options.force, listener=listener)
 
 
