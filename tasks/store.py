@@ -113,9 +113,7 @@ class Store:
                 write(partial)
                 artifact = Artifact(file_digest(partial), rows)
                 place = self.path(artifact)
-                if place.parent.is_symlink():
-                    place.parent.unlink()
-                private_folder(place.parent)
+                _make_folder(place.parent)
                 partial.replace(place)
             except BaseException:
                 with suppress(OSError):  # the disk may be gone
@@ -177,6 +175,15 @@ class Store:
         said = trouble(error, {"store": self.root})
         lost = f"{path.name} in the store was removed or damaged during the run; run it again"
         return StageFailed(said or lost, can_pass=can_pass(error))
+
+
+def _make_folder(folder: Path) -> None:
+    """One folder, not those above it: where a mount went away they are another disk's."""
+    if folder.is_symlink():
+        folder.unlink()
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        folder.chmod(0o700)  # whatever the umask takes away
 
 
 def read_floats(file: pq.ParquetFile, names: Sequence[str]) -> Floats:

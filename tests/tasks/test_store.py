@@ -243,5 +243,16 @@ def test_a_store_that_went_away_is_one_sentence(store, tmp_path):
     assert store.read(artifact).num_rows == 3
 
 
+def test_nothing_is_made_where_a_store_was_mounted(store, tmp_path, monkeypatch):
+    def digest_and_lose(path):
+        store.root.rename(tmp_path / "away")
+        return "0" * 64
+
+    monkeypatch.setattr("kohort.tasks.store.file_digest", digest_and_lose)
+    with pytest.raises(StageFailed, match="is gone; mount it again"):
+        store.write(VALUES)
+    assert not store.root.exists()
+
+
 def test_an_unknown_artifact_is_not_held(store):
     assert not store.holds(Artifact("0" * 64, 1))
