@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import kohort
 from kohort.errors import KohortError, StageFailed
 from kohort.flows.commands import (
+    cache,
     evaluate,
     methods,
     plan,
@@ -20,7 +21,7 @@ from kohort.flows.commands import (
     verify,
 )
 
-COMMANDS = (protect, runs, resume, plan, evaluate, verify, methods, reproduce)
+COMMANDS = (protect, runs, resume, cache, plan, evaluate, verify, methods, reproduce)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

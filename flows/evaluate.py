@@ -14,7 +14,7 @@ from kohort.flows.comparison import Comparison, compare_files
 from kohort.flows.evaluated import Evaluated, write_evaluation
 from kohort.flows.evaluation import Pair, run_measures
 from kohort.flows.plan import Plan
-from kohort.flows.running import Run
+from kohort.flows.running import Run, running_on
 from kohort.protect import available_cores
 from kohort.tasks.blocking import assign_blocks, read_blocks
 from kohort.tasks.centroids import Protected
@@ -29,7 +29,7 @@ from kohort.tasks.pairing import (
     read_protected,
 )
 from kohort.tasks.released import Inputs
-from kohort.tasks.store import Artifact, Store
+from kohort.tasks.store import Artifact
 from kohort.tasks.wave import digest_of
 
 
@@ -67,17 +67,17 @@ def evaluate_files(
     """
     return_large_blocks()
     comparison = compare_files(original, protected, plan=plan, key=key, measures=measures)
-    run = Run(Store(store).prepare())
     running.LISTENER.expect(_stages(comparison))
     digests = digest_of(original), digest_of(protected)
-    pair = _read_pair(run, comparison, *digests)
-    evaluated = Evaluated(
-        comparison=comparison,
-        blocks=pair.blocks,
-        digests=digests,
-        results=run_measures(run, comparison.request, pair, seed=comparison.seed),
-        stages=run.finished,
-    )
+    with running_on(store) as run:
+        pair = _read_pair(run, comparison, *digests)
+        evaluated = Evaluated(
+            comparison=comparison,
+            blocks=pair.blocks,
+            digests=digests,
+            results=run_measures(run, comparison.request, pair, seed=comparison.seed),
+            stages=run.finished,
+        )
     if out is not None:
         write_evaluation(evaluated, out)
     return evaluated

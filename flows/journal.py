@@ -58,7 +58,15 @@ class Journal:
 
     @classmethod
     def start(
-        cls, *, flow: str, plan: Plan, wave: Path, wave_sha256: str, out: Path, store: Path
+        cls,
+        *,
+        flow: str,
+        plan: Plan,
+        wave: Path,
+        wave_sha256: str,
+        out: Path,
+        store: Path,
+        discard: bool = False,
     ) -> Journal:
         """Open a run's journal, lock it and note what the run is to do.
 
@@ -74,6 +82,8 @@ class Journal:
             The digest of its bytes.
         out, store : Path
             Where the release and the intermediate results go.
+        discard : bool
+            Whether the run leaves no intermediate results behind.
         """
         now = datetime.now(UTC)
         identity = f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(3)}"
@@ -90,6 +100,7 @@ class Journal:
                 "wave_sha256": wave_sha256,
                 "out": str(out.absolute()),
                 "store": str(store.absolute()),
+                "discard": discard,
                 "pid": os.getpid(),
             },
         )

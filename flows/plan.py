@@ -25,6 +25,7 @@ from kohort.normalization import NORMALIZERS
 from kohort.partitioning import PARTITIONERS
 from kohort.projection import PROJECTIONS
 from kohort.stages import Stages
+from kohort.tasks.housekeeping import seconds_of
 from kohort.tasks.measures import ALWAYS
 from kohort.tasks.release import Release
 from kohort.tasks.roles import Roles
@@ -53,6 +54,20 @@ class DependenceSection(Section):
     weight: float = Field(ge=0, le=1, description="lambda: 0 not at all, 1 by nothing else")
 
 
+class StoreSection(Section):
+    """How long intermediate files live."""
+
+    keep: str = Field(description="how long after their last use: 12h, 7d, 4w")
+
+    @field_validator("keep")
+    @classmethod
+    def _is_clear(cls, keep: str) -> str:
+        if keep.strip("0mhdw") == "":
+            raise PlanError("a lifetime of nothing is `kohort protect --discard`; leave it out")
+        seconds_of(keep)
+        return keep
+
+
 class Plan(Section):
     """How the waves of one survey are protected."""
 
@@ -68,6 +83,7 @@ class Plan(Section):
     centroid: CentroidSection = Field(default={"method": "mean"}, validate_default=True)
     evaluate: EvaluateSection | None = None
     gate: GateSection | None = None
+    store: StoreSection | None = None
     release: ReleaseSection = Field(default_factory=ReleaseSection)  # type: ignore[valid-type]
 
     @field_validator("version")

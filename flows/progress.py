@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
+from kohort.tasks.records import REPAIRS
+
 
 @dataclass(frozen=True, slots=True)
 class StageRow:
@@ -20,6 +22,10 @@ class StageRow:
     seconds: float
     """What it took when it was computed: in this run, or in the one that left it in the cache."""
     cached: bool
+    attempts: int = 1
+    """How often it was tried when it was computed."""
+    repaired: str | None = None
+    """What was wrong with what an earlier run had left, so that it was made again."""
 
     def as_json(self) -> dict[str, Any]:
         """The row as a dict."""
@@ -29,6 +35,15 @@ class StageRow:
     def label(self) -> str:
         """The stage and its block."""
         return self.stage if self.block is None else f"{self.stage}, block {self.block}"
+
+    @property
+    def how(self) -> str:
+        """Whether it was found in the cache, else its time and what was out of the ordinary."""
+        if self.cached:
+            return "cached"
+        tried = f", {self.attempts} attempts" if self.attempts > 1 else ""
+        again = f", made again: {REPAIRS[self.repaired]}" if self.repaired else ""
+        return f"{self.seconds:.2f} s{tried}{again}"
 
 
 class Listener(Protocol):
@@ -61,8 +76,7 @@ class Lines:
 
     def finished(self, row: StageRow) -> None:
         """Stage, time, and whether it was found in the cache."""
-        how = "cached" if row.cached else f"{row.seconds:.2f} s"
-        sys.stderr.write(f"{row.label}: {how}\n")
+        sys.stderr.write(f"{row.label}: {row.how}\n")
         sys.stderr.flush()
 
 
@@ -79,7 +93,9 @@ class Bar:
         self._progress.update(self._task, total=stages)
 
     def finished(self, row: StageRow) -> None:
-        """Move on."""
+        """Move on; what is out of the ordinary stays on the screen."""
+        if row.repaired or (row.attempts > 1 and not row.cached):
+            self._progress.console.print(f"{row.label}: {row.how}", markup=False, highlight=False)
         self._cached += row.cached
         note = f" ({self._cached} cached)" if self._cached else ""
         self._progress.update(self._task, advance=1, description=f"{row.label}{note}")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from prefect import flow
+from prefect.futures import PrefectFuture
 from prefect.task_runners import ThreadPoolTaskRunner
 
 from kohort.flows import running
@@ -16,13 +17,14 @@ from kohort.flows.manifest import build_manifest, promise_of, public_manifest
 from kohort.flows.memory_estimate import check_memory
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
-from kohort.flows.running import Run
+from kohort.flows.running import Run, running_on
 from kohort.protect import available_cores
 from kohort.tasks.assemble import assemble
 from kohort.tasks.blocking import assign_blocks, read_blocks
 from kohort.tasks.centroids import Protected, replace
 from kohort.tasks.evaluation import evaluate
 from kohort.tasks.gate import gate
+from kohort.tasks.housekeeping import seconds_of
 from kohort.tasks.ingest import ingest
 from kohort.tasks.measures import evaluation, with_details
 from kohort.tasks.memory import return_large_blocks
@@ -38,14 +40,18 @@ from kohort.tasks.verify import verify
 from kohort.tasks.wave import Columns, digest_of, inspect_wave, newest_wave
 from kohort.tasks.whole_file import whole_file
 
+FLOW = "protect-wave"
+
 
 @flow(
-    name="protect-wave",
+    name=FLOW,
     task_runner=ThreadPoolTaskRunner(max_workers=available_cores()),  # type: ignore[arg-type]
     log_prints=False,
     persist_result=False,
 )
-def protect_wave(plan: Plan, wave: Path, out: Path, store: Path | None = None) -> dict[str, Any]:
+def protect_wave(
+    plan: Plan, wave: Path, out: Path, store: Path | None = None, discard: bool = False
+) -> dict[str, Any]:
     """Protect one wave of a survey and release it to a folder.
 
     Parameters
@@ -59,84 +65,92 @@ def protect_wave(plan: Plan, wave: Path, out: Path, store: Path | None = None) -
         they go to a folder in it that has the name of the wave's file.
     store : Path, optional
         Where intermediate results are kept; by default under KOHORT_HOME.
+    discard : bool
+        Whether the run leaves no intermediate file behind, and so uses none of earlier runs.
     """
     return_large_blocks()
-    wave, out = newest_wave(wave, out)
-    files = Store(store).prepare()
-    columns, digest = inspect_wave(wave, plan.roles.build()), digest_of(wave)
-    inputs = evaluation_inputs(wave, plan.roles.build(), columns)
-    check_memory(plan, wave, columns, in_memory=False)
-    journal = Journal.start(
-        flow="protect-wave", plan=plan, wave=wave, wave_sha256=digest, out=out, store=files.root
-    )
-    with journal, release_folder(out) as staging:
-        run = Run(files, journal)
-        x = run.do(
-            ingest,
-            wave=wave,
-            digest=digest,
-            roles=plan.roles.build(),
-            weighted=plan.stages.centroid.takes_weights,
-            extended=plan.stages.extends,
-        )
-        if plan.stages.whole_file is None:
-            parts = _protect_blocks(run, plan, x, columns)
-        else:
-            parts = _protect_whole_file(run, plan, x, columns)
-        candidate = run.do(
-            assemble,
-            wave=wave,
-            protected=parts.protected,
-            digest=digest,
-            columns=columns,
-            release=plan.release.build(),
-        )
-        measured = run.start(
-            evaluate,
-            wave=wave,
-            x=x,
-            protected=parts.protected,
-            blocks=parts.attributes,
-            digest=digest,
-            others=list(columns.open_to_intruders),
-            unit=plan.roles.unit,
-        )
-        counted = run.do_uncached(
-            verify,
-            store=run.store.root,
-            candidate=candidate,
-            staging=staging,
-            promise=promise_of(plan, columns, parts.blocks),
-        )
-        measures = run.store.read(run.finish(evaluate, measured))
-        report = evaluation(measures, parts.attributes, k=plan.k, rows=columns.rows)
-        if plan.measured is not None:
-            pair = Pair(
-                wave, digest, x, parts.protected, columns.quasi_identifiers, parts.attributes, inputs
-            )
-            report = with_details(report, run_measures(run, plan.measured, pair, seed=plan.seed))
-        manifest = build_manifest(
-            plan,
-            wave=wave,
-            wave_digest=digest,
-            columns=columns,
-            blocks=parts.blocks,
-            reasons=parts.reasons,
-            released=candidate,
-            evaluation=report,
-            stages=run.rows,
-            how="prefect",
-        )
-        papers = {"evaluation": report, "manifest": manifest}
-        run.do_uncached(gate, out=out, bounds=plan.bounds, counted=counted, **papers)
-        placed = run.do_uncached(
-            publish,
-            staging=staging,
+    path, out = newest_wave(wave, out)
+    columns = inspect_wave(path, plan.roles.build())
+    check_memory(plan, path, columns, in_memory=False)
+    given = Wave(path, digest_of(path), columns)
+    keep = None if plan.store is None else seconds_of(plan.store.keep)
+    with running_on(store, keep=keep, discard=discard) as run:
+        run.journal = Journal.start(
+            flow=FLOW,
+            plan=plan,
+            wave=path,
+            wave_sha256=given.digest,
             out=out,
-            public_manifest=public_manifest(manifest, report),
-            log=journal.lines(),
-            **papers,
+            store=Store(store).root,
+            discard=discard,
         )
+        with run.journal, release_folder(out) as staging:
+            return _release(run, plan, given, out, staging)
+
+
+@dataclass(frozen=True)
+class Wave:
+    """The file that is protected."""
+
+    path: Path
+    digest: str
+    columns: Columns
+
+
+def _release(run: Run, plan: Plan, wave: Wave, out: Path, staging: Path) -> dict[str, Any]:
+    """All stages, from the wave to its release."""
+    columns = wave.columns
+    x = run.do(
+        ingest,
+        wave=wave.path,
+        digest=wave.digest,
+        roles=plan.roles.build(),
+        weighted=plan.stages.centroid.takes_weights,
+        extended=plan.stages.extends,
+    )
+    if plan.stages.whole_file is None:
+        parts = _protect_blocks(run, plan, x, columns)
+    else:
+        parts = _protect_whole_file(run, plan, x, columns)
+    candidate = run.do(
+        assemble,
+        wave=wave.path,
+        protected=parts.protected,
+        digest=wave.digest,
+        columns=columns,
+        release=plan.release.build(),
+    )
+    measured = _start_evaluation(run, plan, wave, x, parts)
+    counted = run.do_uncached(
+        verify,
+        store=run.store.root,
+        candidate=candidate,
+        staging=staging,
+        promise=promise_of(plan, columns, parts.blocks),
+    )
+    report = _evaluation(run, plan, wave, x, parts, measured)
+    manifest = build_manifest(
+        plan,
+        wave=wave.path,
+        wave_digest=wave.digest,
+        columns=columns,
+        blocks=parts.blocks,
+        reasons=parts.reasons,
+        released=candidate,
+        evaluation=report,
+        stages=run.rows,
+        how="prefect",
+    )
+    papers = {"evaluation": report, "manifest": manifest}
+    run.do_uncached(gate, out=out, bounds=plan.bounds, counted=counted, **papers)
+    placed = run.do_uncached(
+        publish,
+        staging=staging,
+        out=out,
+        public_manifest=public_manifest(manifest, report),
+        log=run.lines,
+        **papers,
+    )
     return summary(Outcome(placed=placed, manifest=manifest, evaluation=report), run.rows)
 
 
@@ -154,6 +168,35 @@ class Parts:
     def blocks(self) -> list[list[str]]:
         """The blocks within which records are identical: none for a file protected as a whole."""
         return self.attributes if self.reasons else []
+
+
+def _start_evaluation(run: Run, plan: Plan, wave: Wave, x: Artifact, parts: Parts) -> PrefectFuture[Any]:
+    """The measures that every release has; they are computed while the file is verified."""
+    return run.start(
+        evaluate,
+        wave=wave.path,
+        x=x,
+        protected=parts.protected,
+        blocks=parts.attributes,
+        digest=wave.digest,
+        others=list(wave.columns.open_to_intruders),
+        unit=plan.roles.unit,
+    )
+
+
+def _evaluation(
+    run: Run, plan: Plan, wave: Wave, x: Artifact, parts: Parts, measured: PrefectFuture[Any]
+) -> dict[str, Any]:
+    """evaluation.json: the measures of every release, and those that the plan asks for or bounds."""
+    columns = wave.columns
+    measures = run.store.read(run.finish(evaluate, measured))
+    report = evaluation(measures, parts.attributes, k=plan.k, rows=columns.rows)
+    if plan.measured is None:
+        return report
+    inputs = evaluation_inputs(wave.path, plan.roles.build(), columns)
+    names = columns.quasi_identifiers
+    pair = Pair(wave.path, wave.digest, x, parts.protected, names, parts.attributes, inputs)
+    return with_details(report, run_measures(run, plan.measured, pair, seed=plan.seed))
 
 
 def _protect_whole_file(run: Run, plan: Plan, x: Artifact, columns: Columns) -> Parts:

@@ -12,10 +12,11 @@ from prefect.task_runners import ThreadPoolTaskRunner
 
 from kohort.flows.progress import Listener, Silent, StageRow
 from kohort.flows.reproduction import configurations, needed_files
+from kohort.flows.running import running_on
 from kohort.protect import available_cores
 from kohort.tasks.reference import Place
 from kohort.tasks.reproduction import read_figures, reproduce
-from kohort.tasks.store import Artifact, Store
+from kohort.tasks.store import Artifact
 from kohort.tasks.wave import digest_of
 
 LISTENER: Listener = Silent()
@@ -38,32 +39,31 @@ def reproduce_papers(papers: list[str], store: Path | None = None) -> dict[Place
     store : Path, optional
         Where finished configurations are kept; by default under KOHORT_HOME.
     """
-    kept = Store(store).prepare()
-    task = reproduce.with_options(result_storage=kept.records)
     listed = configurations(papers)
     paths = needed_files(papers)
     digests = {source: digest_of(path) for source, path in paths.items()}
     LISTENER.expect(len(listed))
-    futures = [
-        task.submit(
-            store=kept.root,
-            wave=paths.get(each.source),
-            configuration=each,
-            digest=digests.get(each.source),
-            code=source_digest(type(each)),
-            block=each.label,
-        )
-        for each in listed
-    ]
     figures: dict[Place, float] = {}
-    for each, future in zip(listed, futures, strict=True):
-        made = future.result()
-        artifact = Artifact(made["sha256"], made["rows"])
-        figures |= read_figures(kept, artifact)
-        cached = future.state.name == "Cached"
-        LISTENER.finished(
-            StageRow(each.label, None, artifact.sha256, artifact.rows, made["seconds"], cached)
-        )
+    with running_on(store) as run:
+        futures = [
+            run.start(
+                reproduce,
+                wave=paths.get(each.source),
+                configuration=each,
+                digest=digests.get(each.source),
+                code=source_digest(type(each)),
+                block=each.label,
+            )
+            for each in listed
+        ]
+        for each, future in zip(listed, futures, strict=True):
+            made = future.result()
+            artifact = Artifact(made["sha256"], made["rows"])
+            figures |= read_figures(run.store, artifact)
+            cached = future.state.name == "Cached"
+            LISTENER.finished(
+                StageRow(each.label, None, artifact.sha256, artifact.rows, made["seconds"], cached)
+            )
     return figures
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from prefect import Task
@@ -12,6 +14,9 @@ from prefect.futures import PrefectFuture
 
 from kohort.flows.journal import Journal
 from kohort.flows.progress import Listener, Silent, StageRow
+from kohort.tasks.housekeeping import in_use
+from kohort.tasks.recording import recorded
+from kohort.tasks.stage import attempts_of
 from kohort.tasks.store import Artifact, Store
 
 WINDOW = 64  # stages under way at once, of those that come in hundreds
@@ -34,6 +39,27 @@ LISTENER: Listener = Silent()
 """Who hears of finished stages: the command line sets it, a worker leaves it."""
 
 
+@contextmanager
+def running_on(store: Path | None, *, keep: float | None = None, discard: bool = False) -> Iterator[Run]:
+    """A run on a store, which is in use until every stage has come to its end.
+
+    Parameters
+    ----------
+    store : Path, optional
+        The store's folder; by default under KOHORT_HOME.
+    keep : float, optional
+        The lifetime of artifacts in seconds: older ones are removed before and after the run.
+    discard : bool
+        Whether the run leaves no intermediate file behind.
+    """
+    with in_use(Store(store), keep=keep, discard=discard) as files:
+        run = Run(files)
+        try:
+            yield run
+        finally:
+            run.settle()
+
+
 @dataclass
 class Run:
     """One run's store and the stages it has done."""
@@ -41,6 +67,7 @@ class Run:
     store: Store
     journal: Journal | None = None
     finished: list[StageRow] = field(default_factory=list)
+    started: list[PrefectFuture[Any]] = field(default_factory=list)
 
     @property
     def rows(self) -> list[StageRow]:
@@ -49,21 +76,30 @@ class Run:
 
     def start(self, task: Task[..., Any], **inputs: Any) -> PrefectFuture[Any]:
         """Submit a stage; its record goes to this run's store."""
-        cached = task.with_options(result_storage=self.store.records)
-        return cached.submit(store=self.store.root, **inputs)
+        future = recorded(task, self.store).submit(store=self.store.root, **inputs)
+        self.started.append(future)
+        return future
+
+    def settle(self) -> None:
+        """Wait for every stage that was started: none may write when the store is let go."""
+        for future in self.started:
+            future.wait()
 
     def finish(
         self, task: Task[..., Any], future: PrefectFuture[Any], block: int | None = None
     ) -> Artifact:
         """Wait for a stage and note it."""
         made = future.result()
+        cached = future.state.name == "Cached"
         row = StageRow(
             stage=task.name,
             block=block,
             sha256=made["sha256"],
             rows=made["rows"],
             seconds=made["seconds"],
-            cached=future.state.name == "Cached",
+            cached=cached,
+            attempts=made["attempts"],
+            repaired=None if cached else made["repaired"],
         )
         self._note(row)
         return Artifact(made["sha256"], made["rows"])
@@ -82,25 +118,33 @@ class Run:
     ) -> list[Artifact]:
         """A stage that comes in hundreds: noted as one row, whose `rows` count them."""
         made: list[dict[str, Any]] = []
-        cached = True
+        cached, repaired = True, None
         for first in range(0, len(inputs), WINDOW):
             futures = [self.start(task, **each) for each in inputs[first : first + WINDOW]]
             for future in futures:
                 made.append(future.result())
-                cached = cached and future.state.name == "Cached"
+                if future.state.name != "Cached":
+                    cached = False
+                    repaired = repaired or made[-1]["repaired"]
         seconds = round(sum(each["seconds"] for each in made), 4)
-        row = StageRow(label, None, None, len(made), seconds, cached)
-        self._note(row)
+        attempts = max((each["attempts"] for each in made), default=1)
+        self._note(StageRow(label, None, None, len(made), seconds, cached, attempts, repaired))
         return [Artifact(each["sha256"], each["rows"]) for each in made]
 
     def do_uncached(self, task: Task[..., Any], **inputs: Any) -> Any:
         """A stage that is done in every run."""
         started = time.perf_counter()
-        result = task.submit(**inputs).result()
+        future = task.submit(**inputs)
+        result = future.result()
         seconds = round(time.perf_counter() - started, 4)
-        row = StageRow(task.name, None, None, None, seconds, cached=False)
-        self._note(row)
+        attempts = attempts_of(future.task_run_id)
+        self._note(StageRow(task.name, None, None, None, seconds, cached=False, attempts=attempts))
         return result
+
+    @property
+    def lines(self) -> list[str]:
+        """The journal so far."""
+        return [] if self.journal is None else self.journal.lines()
 
     def _note(self, row: StageRow) -> None:
         """A stage is done: the manifest, the journal and whoever watches hear of it."""

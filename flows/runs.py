@@ -60,6 +60,11 @@ class PastRun:
         held = self.held
         return sum(stage["sha256"] in held for stage in self.stages)
 
+    @property
+    def age(self) -> float:
+        """How many seconds ago it began."""
+        return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(self.started["at"])).total_seconds())
+
     def same_request(self, other: PastRun) -> bool:
         """Whether both protect the same wave by the same plan to the same folder."""
         names = ("flow", "plan", "wave", "wave_sha256", "out")
@@ -166,20 +171,3 @@ def run_to_resume(name: str | None) -> PastRun:
             return run
         settled.append(run)
     raise PlanError("there is nothing to resume: no run failed, was interrupted or vanished")
-
-
-def age(started: str) -> str:
-    """How long ago, in the unit that fits."""
-    seconds = max(0.0, (datetime.now(UTC) - datetime.fromisoformat(started)).total_seconds())
-    for unit, length in (("d", 86400), ("h", 3600), ("min", 60)):
-        if seconds >= length:
-            return f"{seconds / length:.0f} {unit}"
-    return f"{seconds:.0f} s"
-
-
-def size(count: int) -> str:
-    """A number of bytes as people read it."""
-    for unit, length in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= length:
-            return f"{count / length:.1f} {unit}"
-    return f"{count} B"

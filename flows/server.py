@@ -16,12 +16,13 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from kohort.errors import KohortError, PlanError, StageFailed
 from kohort.home import kohort_home, private_folder
+from kohort.tasks.disk import full_disk, one_sentence_for, state_folder, trouble
 
 PATIENCE = 120.0  # seconds for a first start on a busy machine: the database is made then
 QUIET = {
@@ -57,15 +58,25 @@ def prefect_server() -> Iterator[str]:
     for name in ("NO_PROXY", "no_proxy"):  # a proxy does not know our loopback server
         os.environ[name] = ",".join(filter(None, [os.environ.get(name), "127.0.0.1"]))
     try:
-        with _started(home) as url:
+        with ExitStack() as stack:
+            with one_sentence_for(state_folder()):
+                url = stack.enter_context(_started(home))
             yield url
     finally:
         os.environ.pop("PREFECT_API_URL", None)
 
 
 @contextmanager
-def one_sentence(url: str) -> Iterator[None]:
-    """One sentence instead of what Prefect raises; the server hears of all stages before it ends."""
+def one_sentence(url: str, folders: Mapping[str, Path] | None = None) -> Iterator[None]:
+    """One sentence instead of what Prefect raises; the server hears of all stages before it ends.
+
+    Parameters
+    ----------
+    url : str
+        The server's address.
+    folders : mapping, optional
+        Folders that the run writes to, by what they are (see `kohort.tasks.disk.trouble`).
+    """
     from prefect.events.worker import EventsWorker
 
     answers = True
@@ -75,8 +86,11 @@ def one_sentence(url: str) -> Iterator[None]:
         raise
     except Exception as error:
         answers = False
+        written = {**(folders or {}), **state_folder()}  # the server's database is in the last
         raise StageFailed(
-            f"the run stopped on {type(error).__name__} at the Prefect server {url}; "
+            trouble(error, written)
+            or full_disk(written)
+            or f"the run stopped on {type(error).__name__} at the Prefect server {url}; "
             "finished stages are kept, run it again to continue"
         ) from None
     finally:
@@ -105,7 +119,8 @@ def _state_folder() -> Path:
         return private_folder(kohort_home() / "prefect")
     except OSError as error:
         raise StageFailed(
-            f"the state folder {kohort_home()} cannot be used ({error.strerror}); set KOHORT_HOME"
+            trouble(error, state_folder())
+            or f"the state folder {kohort_home()} cannot be used ({error.strerror}); set KOHORT_HOME"
         ) from None
 
 
@@ -163,5 +178,6 @@ def _wait_until_healthy(child: subprocess.Popen[bytes], url: str) -> None:
         except (urllib.error.URLError, OSError):
             time.sleep(0.05)
     raise StageFailed(
-        f"the embedded Prefect server did not start; see {kohort_home() / 'prefect' / 'server.log'}"
+        full_disk(state_folder())
+        or f"the embedded Prefect server did not start; see {kohort_home() / 'prefect' / 'server.log'}"
     )

@@ -45,4 +45,16 @@ class GuaranteeBroken(KohortError):
 
 
 class StageFailed(KohortError):
-    """A stage stopped on something that is not ours: a full disk, a lost server, a damaged file."""
+    """A stage stopped on something that is not ours: a full disk, a lost server, a damaged file.
+
+    Parameters
+    ----------
+    message : str
+        The sentence.
+    can_pass : bool
+        Whether waiting may help, so that the stage is tried again.
+    """
+
+    def __init__(self, message: str = "", *, can_pass: bool = False) -> None:
+        super().__init__(message)
+        self.can_pass = can_pass

@@ -29,5 +29,9 @@ def private_folder(path: Path) -> Path:
     """
     for folder in [*reversed(path.parents), path]:
         if not folder.exists():
-            folder.mkdir(mode=0o700, exist_ok=True)
+            try:
+                folder.mkdir(mode=0o700)
+            except FileExistsError:  # another process was faster
+                continue
+            folder.chmod(0o700)  # whatever the umask takes away
     return path

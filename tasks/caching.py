@@ -13,13 +13,18 @@ import hashlib
 import importlib.metadata
 import inspect
 import json
+import os
 import platform
+import shutil
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import kohort.tasks
-from kohort.tasks.store import Artifact, Store
+from kohort.tasks.records import trusted
+from kohort.tasks.store import Store
 
 NOT_IN_KEYS = frozenset({"store", "block", "wave"})  # where things are, not what they are
 LIBRARIES = ("numba", "numpy", "pyarrow", "scipy")
@@ -86,71 +91,40 @@ def cache_key(stage: str) -> Callable[[Any, dict[str, Any]], str]:
 
     def key_of(context: Any, arguments: dict[str, Any]) -> str:
         key = stage_key(stage, arguments)
-        discard_untrusted_record(Store(Path(arguments["store"])), key)
+        reason = discard_untrusted_record(Store(Path(arguments["store"])), key)
+        if reason is not None and context is not None:
+            _REPAIRS[context.task_run.id] = reason
         return key
 
     return key_of
 
 
-def discard_untrusted_record(store: Store, key: str) -> None:
-    """Remove a record that is not ours, or whose Parquet file is gone or damaged.
+_REPAIRS: dict[UUID, str] = {}
+"""Why stages under way are made again, by task run."""
+
+
+def repair_of(task_run: UUID | None) -> str | None:
+    """Why the stage of this task run is made again, if it was there before."""
+    return None if task_run is None else _REPAIRS.pop(task_run, None)
+
+
+def discard_untrusted_record(store: Store, key: str) -> str | None:
+    """Remove a record that is not ours, or whose Parquet file is gone or damaged; say which.
 
     Prefect believes a record whatever it says: one that names pickle as its serializer would run
     code, and one whose file was deleted would still count as cached. Without the record the stage is
-    simply done again.
+    simply done again. What is trusted counts as used now.
     """
     record = store.records / key
     if not record.is_symlink() and not record.exists():
-        return
-    artifact = trusted_artifact(record)
-    if artifact is None or not store.holds(artifact):
-        record.unlink(missing_ok=True)
-
-
-def trusted_artifact(record: Path) -> Artifact | None:
-    """The artifact that a record names, if the record has exactly the form that kohort writes.
-
-    Any object in it that is not exactly as expected could name a class, which Prefect would import.
-    """
-    try:
-        if record.is_symlink():
-            return None
-        content = json.loads(record.read_bytes(), object_pairs_hook=_each_name_once)
-        result = json.loads(content["result"], object_pairs_hook=_each_name_once)
-        metadata = dict(content["metadata"])
-        if (
-            set(content) != {"metadata", "result"}
-            or metadata.pop("serializer") != expected_serializer()
-            or set(metadata) != {"storage_key", "expiration", "prefect_version", "storage_block_id"}
-            or not all(value is None or isinstance(value, str) for value in metadata.values())
-            or _types(result) != {"sha256": str, "rows": int, "seconds": float}
-        ):
-            return None
-        return Artifact(_hexadecimal(result["sha256"]), result["rows"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
-
-
-def _each_name_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; of a name given twice Prefect would decode the value that we do not see."""
-    if len(pairs) != len(dict(pairs)):
-        raise ValueError("a name is given twice")
-    return dict(pairs)
-
-
-def _types(values: Mapping[str, Any]) -> dict[str, type]:
-    return {name: type(value) for name, value in values.items()}
-
-
-@functools.cache
-def expected_serializer() -> dict[str, Any]:
-    """How a record of ours says that it is JSON; a record may name other decoders, and run them."""
-    from prefect.serializers import JSONSerializer
-
-    return JSONSerializer().model_dump(mode="json")
-
-
-def _hexadecimal(digest: str) -> str:
-    if len(digest) != 64 or set(digest) - set("0123456789abcdef"):
-        raise ValueError("no digest")
-    return digest
+    note = trusted(record)
+    reason = note if isinstance(note, str) else store.lacks(note.artifact)
+    if reason is None:
+        with suppress(OSError):
+            os.utime(record)
+    elif record.is_dir() and not record.is_symlink():
+        shutil.rmtree(record)
+    else:
+        record.unlink(missing_ok=True)
+    return reason

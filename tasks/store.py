@@ -4,18 +4,23 @@
 
     STORE/objects/ab/abcd….parquet   0600, named by the SHA-256 of its bytes
     STORE/records/…                  one small JSON file a finished stage: digest, rows, seconds
-    STORE/partial/…                  files being written; renamed into objects/ when whole
+    STORE/partial/…                  files being written, locked; renamed when they are whole
+    STORE/discarded/…                stores of runs that leave nothing behind, each with its lock
+    STORE/lock                       shared by living runs, taken by who removes finished files
 
 A file appears under its name only when it is whole, is never changed, and is checked against its name
-before it is used. The path follows from the digest, so that a store can be moved.
+before it is used. The path follows from the digest, so that a store can be moved. A store belongs to
+one user and is closed to all others; links in it are not followed.
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
-import tempfile
+import stat
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +32,10 @@ import pyarrow.parquet as pq
 from kohort.errors import StageFailed
 from kohort.home import kohort_home, private_folder
 from kohort.methods import Floats, Labels
+from kohort.tasks.disk import can_pass, one_sentence_for, trouble
+from kohort.tasks.locking import held_file
+
+FOLDERS = ("objects", "records", "partial")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +57,41 @@ class Store:
         """Where Prefect keeps which stage gave which artifact."""
         return self.root / "records"
 
+    @property
+    def partial(self) -> Path:
+        """Where files are while they are written."""
+        return self.root / "partial"
+
     def prepare(self) -> Store:
-        """Make the folders, for the owner alone."""
+        """Make the folders, for the owner alone; refuse a store that is open to others."""
         try:
-            for folder in ("objects", "records", "partial"):
+            for folder in FOLDERS:
                 private_folder(self.root / folder)
+            self.check()
         except OSError as error:
-            raise StageFailed(
-                f"the store {self.root} cannot be made ({error.strerror}); choose another with --store"
-            ) from None
+            said = trouble(error, {"store": self.root}) if error.errno == errno.ENOSPC else None
+            reason = f"the store {self.root} cannot be made ({error.strerror})"
+            raise StageFailed(said or f"{reason}; choose another with --store") from None
         return self
+
+    def check(self) -> None:
+        """Refuse a store that is not ours, open to others, or leads elsewhere."""
+        for folder in (self.root, *(self.root / name for name in (*FOLDERS, "discarded"))):
+            try:
+                status = folder.stat() if folder == self.root else folder.lstat()
+            except FileNotFoundError:
+                continue
+            where = f"{folder} of the store" if folder != self.root else f"the store {self.root}"
+            if not stat.S_ISDIR(status.st_mode):
+                raise StageFailed(f"{where} is not a folder; remove it or choose another with --store")
+            if status.st_uid != os.geteuid():
+                raise StageFailed(f"{where} belongs to another user; choose another with --store")
+            if status.st_mode & 0o077:
+                mode = stat.S_IMODE(status.st_mode)
+                raise StageFailed(
+                    f"{where} is open to others (mode {mode:04o}); close it with chmod 700 or choose "
+                    "another with --store"
+                )
 
     def path(self, artifact: Artifact) -> Path:
         """Where the artifact's file is, if it is there."""
@@ -74,29 +108,40 @@ class Store:
         Nothing is forced to the disk: what a power failure truncates is noticed by its digest and
         made again, while waiting for the disk would cost every run.
         """
-        handle, name = tempfile.mkstemp(dir=self.root / "partial")
-        os.close(handle)
-        partial = Path(name)
-        try:
-            write(partial)
-            artifact = Artifact(file_digest(partial), rows)
-            place = self.path(artifact)
-            private_folder(place.parent)
-            partial.replace(place)
-        except BaseException:
-            partial.unlink(missing_ok=True)
-            raise
+        with one_sentence_for({"store": self.root}), held_file(self.partial) as partial:
+            try:
+                write(partial)
+                artifact = Artifact(file_digest(partial), rows)
+                place = self.path(artifact)
+                _make_folder(place.parent)
+                partial.replace(place)
+            except BaseException:
+                with suppress(OSError):  # the disk may be gone
+                    partial.unlink(missing_ok=True)
+                raise
         return artifact
+
+    def lacks(self, artifact: Artifact) -> str | None:
+        """What is wrong with the artifact's file: "deleted", "linked", "damaged", or nothing.
+
+        A file that is what its name says counts as used now: lifetimes begin anew.
+        """
+        path = self.path(artifact)
+        try:
+            if path.parent.is_symlink() or path.is_symlink():
+                return "linked"
+            if file_digest(path) != artifact.sha256:
+                return "damaged"
+            os.utime(path)
+        except FileNotFoundError:
+            return "deleted"
+        except OSError:
+            return "damaged"
+        return None
 
     def holds(self, artifact: Artifact) -> bool:
         """Whether the artifact's file is there and is what its name says."""
-        path = self.path(artifact)
-        try:
-            if path.is_symlink():
-                return False
-            return file_digest(path) == artifact.sha256
-        except OSError:
-            return False
+        return self.lacks(artifact) is None
 
     def read(self, artifact: Artifact, columns: Sequence[str] | None = None) -> pa.Table:
         """Columns of the artifact, all of them by default.
@@ -108,8 +153,8 @@ class Store:
         try:
             with pq.ParquetFile(path) as file:
                 return file.read(columns=None if columns is None else list(columns))
-        except (OSError, pa.ArrowException):
-            raise _lost(path) from None
+        except (OSError, pa.ArrowException) as error:
+            raise self._lost(path, error) from None
 
     def read_labels(self, artifact: Artifact) -> Labels:
         """The group of every record."""
@@ -122,12 +167,23 @@ class Store:
         try:
             with pq.ParquetFile(path) as file:
                 return read_floats(file, file.schema_arrow.names if columns is None else columns)
-        except (OSError, pa.ArrowException):
-            raise _lost(path) from None
+        except (OSError, pa.ArrowException) as error:
+            raise self._lost(path, error) from None
+
+    def _lost(self, path: Path, error: Exception) -> StageFailed:
+        """A file that was there a moment ago; a mount may come back."""
+        said = trouble(error, {"store": self.root})
+        lost = f"{path.name} in the store was removed or damaged during the run; run it again"
+        return StageFailed(said or lost, can_pass=can_pass(error))
 
 
-def _lost(path: Path) -> StageFailed:
-    return StageFailed(f"{path.name} in the store was removed or damaged during the run; run it again")
+def _make_folder(folder: Path) -> None:
+    """One folder, not those above it: where a mount went away they are another disk's."""
+    if folder.is_symlink():
+        folder.unlink()
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+        folder.chmod(0o700)  # whatever the umask takes away
 
 
 def read_floats(file: pq.ParquetFile, names: Sequence[str]) -> Floats:

@@ -15,10 +15,11 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from kohort.checks import as_weights, check_cells
-from kohort.errors import PlanError, WaveError
+from kohort.errors import KohortError, PlanError, StageFailed, WaveError
 from kohort.methods import Floats, Labels
 from kohort.tasks.available import available_memory
 from kohort.tasks.compact import Damaged
+from kohort.tasks.disk import can_pass, in_words
 from kohort.tasks.layout import Forged, Layout, read_layout
 from kohort.tasks.roles import Roles
 from kohort.tasks.store import as_floats, file_digest, read_floats
@@ -115,9 +116,11 @@ def open_wave(path: Path) -> Iterator[pq.ParquetFile]:
         raise _not_parquet(path) from None
 
 
-def _unreadable(path: Path, error: OSError) -> WaveError:
+def _unreadable(path: Path, error: OSError) -> KohortError:
     if isinstance(error, FileNotFoundError):
         return WaveError(f"there is no file {path}; check the path")
+    if can_pass(error):
+        return StageFailed(f"{path} cannot be read ({in_words(error)}); run it again", can_pass=True)
     if path.is_dir():
         return WaveError(f"{path} is a folder; name the wave's Parquet file")
     if error.strerror is None:  # not the system's, but pyarrow's word for damaged content

@@ -42,7 +42,11 @@ def run(options: argparse.Namespace) -> int:
         raise WaveError(f"{past.wave} changed since the run; use kohort protect")
     sys.stderr.write(f"resuming {past.id}: {past.kept} of its stages are finished and kept\n")
     sys.stderr.flush()
+    discard = bool(past.started.get("discard"))
     out, store = Path(past.started["out"]), Path(past.started["store"])
-    result = {"resumed": past.id, **run_flow(plan, wave=past.wave, out=out, store=store)}
+    result = {
+        "resumed": past.id,
+        **run_flow(plan, wave=past.wave, out=out, store=store, discard=discard),
+    }
     sys.stdout.write((json.dumps(result, indent=2) if options.json else as_text(result)) + "\n")
     return 0

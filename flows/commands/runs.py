@@ -39,7 +39,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _row(run: PastRun) -> tuple[str, ...]:
-    from kohort.flows.runs import age, size
+    from kohort.flows.units import age, size
 
     holds = size(sum(run.held.values()))
     title = run.started["plan_title"]
@@ -48,7 +48,7 @@ def _row(run: PastRun) -> tuple[str, ...]:
         run.state,
         str(len(run.stages)),
         holds,
-        age(run.started["at"]),
+        age(run.age),
         run.wave.name,
         title,
     )
@@ -56,7 +56,7 @@ def _row(run: PastRun) -> tuple[str, ...]:
 
 def _one(run: PastRun) -> str:
     """One run: what it was to do, its stages, and how it ended."""
-    from kohort.flows.runs import age, size
+    from kohort.flows.units import age, size
 
     held = run.held
     lines = [
@@ -65,7 +65,7 @@ def _one(run: PastRun) -> str:
         f"  wave     {run.started['wave']}",
         f"  release  {run.started['out']}",
         f"  store    {run.started['store']}",
-        f"  started  {run.started['at']} ({age(run.started['at'])} ago)",
+        f"  started  {run.started['at']} ({age(run.age)} ago)",
     ]
     rows = []
     for stage in run.stages:

@@ -110,6 +110,8 @@ PLAN_REFUSALS = {
         {"roles": {"weight": None, "other": "drop"}, "centroid": {"method": "weighted_mean"}},
         "needs roles.weight",
     ),
+    "unclear lifetime": ({"store": {"keep": "7"}}, 'store.keep: a duration is written as "12h", "7d"'),
+    "no lifetime": ({"store": {"keep": "0d"}}, "a lifetime of nothing is `kohort protect --discard`"),
     "columns without a role": ({"roles": {"confidential": None}}, "columns without a role: 'cost'"),
 }
 FOOTER_REFUSALS = {
@@ -286,7 +288,8 @@ def test_json_on_standard_output_and_lines_on_standard_error(how, survey, tmp_pa
     )
     manifest = json.loads((release / "internal" / "manifest.json").read_text())
     assert result["stages"][: len(manifest["stages"])] == manifest["stages"]
-    assert set(result["stages"][0]) == {"stage", "block", "sha256", "rows", "seconds", "cached"}
+    said = {"stage", "block", "sha256", "rows", "seconds", "cached", "attempts", "repaired"}
+    assert set(result["stages"][0]) == said
     labels = [
         r["stage"] + ("" if r["block"] is None else f", block {r['block']}") for r in result["stages"]
     ]

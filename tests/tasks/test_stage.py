@@ -1,14 +1,23 @@
 """The decorator of every stage: foreign exceptions lose their text, ours pass."""
 
 import errno
+import pickle
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from prefect import Task
+from prefect.states import Failed
 
-from kohort.errors import GuaranteeBroken, PlanError, StageFailed, WaveError
+from kohort.errors import (
+    GateRefused,
+    GuaranteeBroken,
+    KohortError,
+    PlanError,
+    StageFailed,
+    WaveError,
+)
 from kohort.partitioning import Optimal
 from kohort.tasks import (
     assemble,
@@ -22,7 +31,8 @@ from kohort.tasks import (
     publish,
     verify,
 )
-from kohort.tasks.stage import guarded, stage, uncached_stage
+from kohort.tasks.records import note_of
+from kohort.tasks.stage import guarded, may_pass, stage, uncached_stage
 from kohort.tasks.store import Artifact
 
 STAGES = {
@@ -60,9 +70,9 @@ def test_a_foreign_exception_loses_its_text():
 
 def test_an_error_of_the_system_keeps_its_standard_text():
     def full():
-        raise OSError(errno.ENOSPC, "No space left on device", "/data/SECRET")
+        raise OSError(errno.ENAMETOOLONG, "Arrow's words on SECRET", "/data/SECRET")
 
-    assert str(raised_by(guarded("assemble", full))) == "assemble: OSError (No space left on device)"
+    assert str(raised_by(guarded("assemble", full))) == "assemble: OSError (File name too long)"
 
 
 @pytest.mark.parametrize("ours", [PlanError, WaveError, GuaranteeBroken, StageFailed])
@@ -70,8 +80,89 @@ def test_our_own_errors_pass(ours):
     def refuse():
         raise ours("one sentence")
 
-    with pytest.raises(ours, match="one sentence"):
+    with pytest.raises(ours, match="one sentence") as failure:
         guarded("ingest", refuse)()
+    assert not getattr(failure.value, "can_pass", False)
+
+
+PASS = (errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.EAGAIN, errno.ENOENT, errno.ENOTCONN)
+STAY = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+CAUSES = {
+    **{errno.errorcode[code]: (OSError(code, "SECRET"), True) for code in PASS},
+    **{errno.errorcode[code]: (OSError(code, "SECRET"), False) for code in STAY},
+    "pyarrow on content": (OSError("SECRET"), False),
+    "bug": (TypeError("SECRET"), False),
+    "memory": (MemoryError("SECRET"), False),
+    "arrow": (pa.ArrowInvalid("SECRET"), False),
+    "plan": (PlanError("ours"), False),
+    "wave": (WaveError("ours"), False),
+    "gate": (GateRefused("ours"), False),
+    "guarantee": (GuaranteeBroken("ours"), False),
+    "says that it can": (StageFailed("ours", can_pass=True), True),
+    "says that it cannot": (StageFailed("ours"), False),
+}
+
+
+@pytest.mark.parametrize(("cause", "passes"), CAUSES.values(), ids=CAUSES)
+def test_only_what_can_pass_is_tried_again(cause, passes, store):
+    def fail(store):
+        raise cause
+
+    with pytest.raises(KohortError) as failure:
+        guarded("partition", fail)(store=store.root)
+    assert may_pass(None, None, Failed(data=failure.value)) is passes
+    assert "SECRET" not in str(failure.value)
+    assert "\n" not in str(failure.value)
+
+
+def test_a_failure_is_the_same_after_pickling():
+    failure = pickle.loads(pickle.dumps(StageFailed("one sentence", can_pass=True)))
+    assert (str(failure), failure.can_pass) == ("one sentence", True)
+
+
+FOLDERS = {
+    "full": (errno.ENOSPC, "the disk of the {} is full; free some room or choose another with {}"),
+    "quota": (errno.EDQUOT, "the disk quota for the {} is used up; free some room or choose"),
+    "read-only": (errno.EROFS, "the {} is on a read-only file system; make it writable or choose"),
+    "closed": (errno.EACCES, "the {} may not be written to; change its permissions or choose"),
+}
+
+
+@pytest.mark.parametrize(("code", "sentence"), FOLDERS.values(), ids=FOLDERS)
+def test_trouble_with_a_folder_names_it(code, sentence, tmp_path):
+    def to_store(store, *, block):
+        raise OSError(code, "SECRET")
+
+    def to_output(store, out):
+        raise OSError(code, "SECRET", str(store / "copied"), None, str(out / "copy"))
+
+    said = str(raised_by(guarded("partition", to_store), store=tmp_path, block=1))
+    assert said.startswith(f"partition, block 1: {sentence.format(f'store {tmp_path}', '--store')}")
+    assert said.endswith("; finished stages are kept, run it again to continue")
+    out = tmp_path / "out"
+    said = str(raised_by(guarded("verify", to_output), store=tmp_path, out=out))
+    assert said.startswith(f"verify: {sentence.format(f'output folder {out}', '--out')}")
+
+
+def test_a_folder_that_went_away_is_named(tmp_path):
+    def read(store, out):
+        raise FileNotFoundError(errno.ENOENT, "SECRET")
+
+    arguments = {"store": tmp_path / "gone", "out": tmp_path}
+    failure = raised_by(guarded("verify", read), **arguments)
+    assert str(failure).startswith(f"verify: the store {tmp_path / 'gone'} is gone; mount it again or")
+    assert failure.can_pass
+    assert str(raised_by(guarded("verify", read), store=tmp_path, out=tmp_path)) == (
+        "verify: FileNotFoundError (No such file or directory)"
+    )
+
+
+@pytest.mark.parametrize("task", [*STAGES, *ALWAYS], ids=[*STAGES.values(), *ALWAYS.values()])
+def test_every_stage_is_tried_again_ever_later(task):
+    assert task.retries == 3
+    assert task.retry_delay_seconds == [1, 2, 4]
+    assert task.retry_jitter_factor == 0.5
+    assert task.retry_condition_fn is may_pass
 
 
 def test_an_interrupt_passes():
@@ -94,7 +185,8 @@ def test_a_stage_returns_a_small_record():
         return Artifact("0" * 64, 3)
 
     made = stage("keep")(keep).fn(Path())
-    assert made == {"sha256": "0" * 64, "rows": 3, "seconds": made["seconds"]}
+    artifact = Artifact("0" * 64, 3)
+    assert made == note_of(artifact, stage="keep", seconds=made["seconds"], attempts=1, repaired=None)
     assert isinstance(made["seconds"], float)
 
 
