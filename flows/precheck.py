@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from kohort.errors import PlanError, WaveError
-from kohort.flows.memory_estimate import check_memory, needed_memory
+from kohort.flows.memory_estimate import check_memory, whole_memory
 from kohort.flows.plan import Plan
 from kohort.methods import Floats
-from kohort.tasks.available import available_memory
 from kohort.tasks.wave import (
     Columns,
     check_keys,
@@ -69,10 +68,7 @@ def what_would_be_done(plan: Plan, wave: Path) -> str:
     lines.append(f"  released as they are: {', '.join(columns.untouched) or 'nothing'}")
     lines.append(f"  dropped: {', '.join(columns.dropped) or 'nothing'}")
     lines.append(f"  rows: {plan.release.order}")
-    needed = needed_memory(plan, wave, columns, in_memory=False)
-    lines.append(
-        f"  memory: about {needed / 1e9:.1f} GB, of {available_memory() / 1e9:.1f} GB free here"
-    )
+    lines.append(f"  memory: about {whole_memory(plan, wave, columns) / 1e9:.1f} GB")
     lines += _remarks(plan, columns, constant)
     return "\n".join(lines)
 
