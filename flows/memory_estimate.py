@@ -94,9 +94,9 @@ def _of_measures(plan: Plan, attributes: int, in_memory: bool) -> int:
     return one * (1 if alone else available_cores())
 
 
-def needed_memory(plan: Plan, wave: Path, columns: Columns, *, in_memory: bool) -> int:
-    """Bytes that a run still takes, from this process as it is."""
-    process = max(0, PROCESS - resident_memory()) + (0 if in_memory else PREFECT)
+def whole_memory(plan: Plan, wave: Path, columns: Columns, *, in_memory: bool = False) -> int:
+    """Bytes that a run takes in all, its processes included."""
+    process = PROCESS if in_memory else PROCESS + PREFECT
     return process + estimate(plan, columns, dict(layout_of(wave).columns), in_memory=in_memory)
 
 
@@ -108,8 +108,8 @@ def check_memory(plan: Plan, wave: Path, columns: Columns, *, in_memory: bool) -
     plan, wave, columns, in_memory
         As for `estimate`; the wave's file.
     """
-    needed, free = needed_memory(plan, wave, columns, in_memory=in_memory), available_memory()
-    if needed <= free:
+    needed, free = whole_memory(plan, wave, columns, in_memory=in_memory), available_memory()
+    if needed <= free + min(PROCESS, resident_memory()):  # this process has a part of it already
         return
     raise PlanError(
         f"the run needs about {needed / 1e9:.1f} GB of memory for {columns.rows} records of "

@@ -9,11 +9,10 @@ import numpy as np
 
 from kohort.claims import claim_in_words
 from kohort.errors import PlanError, WaveError
-from kohort.flows.memory_estimate import check_memory, needed_memory
+from kohort.flows.memory_estimate import check_memory, whole_memory
 from kohort.flows.plan import Plan
 from kohort.gate import allowed
 from kohort.methods import Floats
-from kohort.tasks.available import available_memory
 from kohort.tasks.wave import (
     Columns,
     check_keys,
@@ -71,10 +70,7 @@ def what_would_be_done(plan: Plan, wave: Path) -> str:
     lines.append(f"  dropped: {', '.join(columns.dropped) or 'nothing'}")
     lines.append(f"  rows: {plan.release.order}")
     lines += _measures(plan)
-    needed = needed_memory(plan, wave, columns, in_memory=False)
-    lines.append(
-        f"  memory: about {needed / 1e9:.1f} GB, of {available_memory() / 1e9:.1f} GB free here"
-    )
+    lines.append(f"  memory: about {whole_memory(plan, wave, columns) / 1e9:.1f} GB")
     lines += _remarks(plan, columns, constant)
     return "\n".join(lines)
 

@@ -57,18 +57,18 @@ def first_run(prefect_url, tmp_path_factory, make_columns, plan_of):
 
 @pytest.fixture
 def wave(first_run):
-    return Path(first_run["out"]).parent / "wave.parquet"
+    return Path(first_run["out"]).parents[1] / "wave.parquet"
 
 
 @pytest.fixture
 def done(first_run, tmp_path):
     """The first run's result, its store copied to where `run` looks."""
-    shutil.copytree(Path(first_run["out"]).parent / "store", tmp_path / "store")
+    shutil.copytree(Path(first_run["out"]).parents[1] / "store", tmp_path / "store")
     return first_run
 
 
 def released(result):
-    return (Path(result["out"]) / "protected.parquet").read_bytes()
+    return (Path(result["out"]) / "public" / "protected.parquet").read_bytes()
 
 
 def row_of(result, stage, block=None):
@@ -110,7 +110,7 @@ def test_a_stage_is_tried_again_and_that_is_said(plan_of, wave, run, failing, fi
     row = row_of(result, "partition", 0)
     assert (row["attempts"], row["cached"]) == (3, False)
     assert row_of(result, "ingest")["attempts"] == 1
-    manifest = json.loads((Path(result["out"]) / "manifest.json").read_text())
+    manifest = json.loads((Path(result["out"]) / "internal" / "manifest.json").read_text())
     assert row_of(manifest, "partition", 0)["attempts"] == 3
     assert row_of(run(plan_of(), wave), "partition", 0) == {**row, "cached": True}
 
@@ -222,7 +222,7 @@ def test_what_is_made_again_is_said(kind, done, plan_of, wave, run, tmp_path):
     assert computed(again) == ALWAYS | {("partition", 1)}
     assert row_of(again, "partition", 1)["repaired"] == kind
     assert [row["repaired"] for row in again["stages"]].count(None) == len(again["stages"]) - 1
-    manifest = json.loads((Path(again["out"]) / "manifest.json").read_text())
+    manifest = json.loads((Path(again["out"]) / "internal" / "manifest.json").read_text())
     assert row_of(manifest, "partition", 1)["repaired"] == kind
     third = run(plan_of(**BLOCKS), wave)
     assert {row["repaired"] for row in third["stages"]} == {None}

@@ -76,7 +76,7 @@ def test_one_file_a_run_for_its_owner_alone(start, folder, tmp_path):
     started, stage, ended = lines_of(path)
     assert list(started) == [
         *("event", "schema", "id", "flow", "plan", "plan_title"),
-        *("wave", "wave_sha256", "out", "store", "pid", "at"),
+        *("wave", "wave_sha256", "out", "store", "discard", "pid", "at"),
     ]
     assert started["wave"] == str(tmp_path / "wave.parquet")
     assert Plan.model_validate(started["plan"]).k == 3

@@ -40,7 +40,7 @@ def kilobytes(name):
 
 folder, plan = Path(sys.argv[1]), Plan.model_validate(json.loads(sys.argv[2]))
 run = lambda name: protect_in_memory(
-    plan, folder / f"{name}.parquet", folder / f"out-{name}", force=False, listener=Silent()
+    plan, folder / f"{name}.parquet", folder / f"out-{name}", listener=Silent()
 )
 run("small")
 return_unused()
@@ -150,7 +150,7 @@ def test_what_this_process_has_already_is_not_asked_for_again(survey, monkeypatc
     monkeypatch.setattr(memory_estimate, "available_memory", lambda: 300_000_000)
     monkeypatch.setattr(memory_estimate, "resident_memory", lambda: 250_000_000)
     check_memory(plan, wave, inspect_wave(wave, plan.roles.build()), in_memory=True)
-    assert "needs about 0.5 GB" in refusal(plan, wave, in_memory=False)  # the server comes on top
+    assert "needs about 0.7 GB" in refusal(plan, wave, in_memory=False)  # the server comes on top
 
 
 @pytest.mark.parametrize("way", [[], ["--in-memory"]])
@@ -172,7 +172,7 @@ def test_every_way_to_run_refuses_by_itself(survey, tmp_path, monkeypatch, prefe
     plan, wave = survey()
     monkeypatch.setattr(memory_estimate, "available_memory", lambda: 1)
     with pytest.raises(PlanError, match="the run needs about"):
-        protect_in_memory(plan, wave, tmp_path / "out", force=False, listener=Silent())
+        protect_in_memory(plan, wave, tmp_path / "out", listener=Silent())
     with pytest.raises(PlanError, match="the run needs about"):
         protect_wave(plan=plan, wave=wave, out=tmp_path / "out", store=tmp_path / "store")
     assert not (tmp_path / "out").exists()
@@ -180,7 +180,7 @@ def test_every_way_to_run_refuses_by_itself(survey, tmp_path, monkeypatch, prefe
 
 def test_plan_check_says_how_much_and_refuses_before_it_reads(survey, monkeypatch):
     plan, wave = survey()
-    assert "  memory: about 0." in what_would_be_done(plan, wave)
+    assert what_would_be_done(plan, wave).endswith("  memory: about 0.7 GB")
     monkeypatch.setattr(memory_estimate, "available_memory", lambda: 1)
     monkeypatch.setattr(precheck, "read_values", None)
     with pytest.raises(PlanError, match="the run needs about"):

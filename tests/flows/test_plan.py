@@ -242,6 +242,7 @@ def test_a_check_says_what_would_be_done(columns, plan_of, write_wave):
         "  released as they are: cost, note",
         "  dropped: id, name, weight, house",
         "  rows: sorted",
+        "  memory: about 0.7 GB",
         "  whole-number columns are released as floats: age",
         "  constant: rent",
         "  the weight weight does not move the centroids (mean)",

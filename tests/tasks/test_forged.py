@@ -353,7 +353,7 @@ def test_columns_named_like_paths_write_nothing_outside(
     wave = write_wave(renamed, "inside/wave.parquet")
     plan = load_plan(write_plan(plan_of(roles={"quasi_identifiers": list(evil.values())})))
     before = set(tmp_path.rglob("*"))
-    protect_in_memory(plan, wave, folder / "out", force=False, listener=Silent())
+    protect_in_memory(plan, wave, folder / "out", listener=Silent())
     made = set(tmp_path.rglob("*")) - before
     assert made
     assert all(path.is_relative_to(folder / "out") for path in made)
