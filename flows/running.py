@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from prefect import Task
-from prefect.futures import PrefectFuture
+from prefect.futures import PrefectConcurrentFuture, PrefectFuture
 
 from kohort.flows.journal import Journal
 from kohort.flows.progress import Listener, Silent, StageRow
@@ -81,9 +81,13 @@ class Run:
         return future
 
     def settle(self) -> None:
-        """Wait for every stage that was started: none may write when the store is let go."""
+        """Cancel stages that have not begun and wait for the rest: none may write to a store let go."""
         for future in self.started:
-            future.wait()
+            if isinstance(future, PrefectConcurrentFuture):
+                future.wrapped_future.cancel()  # no effect on what is under way or done
+        for future in self.started:
+            with suppress(Exception):  # it has been said where it was asked for
+                future.wait()
 
     def finish(
         self, task: Task[..., Any], future: PrefectFuture[Any], block: int | None = None

@@ -98,7 +98,7 @@ def check(options: argparse.Namespace) -> int:
         for each in named:
             _say(f"{each['kind']:<14}  {each['file']}")
         fate = "removed" if options.repair else "remove with --repair"
-        _say(f"{checked} artifacts are whole" if not named else f"{len(named)} problems; {fate}")
+        _say(f"{checked} artifacts are whole" if not named else f"problems: {len(named)}; {fate}")
     return 1 if outside or (named and not options.repair) else 0
 
 

@@ -5,8 +5,11 @@ import json
 import os
 import re
 import shutil
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +18,7 @@ import pytest
 from kohort.errors import GuaranteeBroken, StageFailed, WaveError
 from kohort.flows.cli import main
 from kohort.flows.plan import Plan
-from kohort.flows.progress import Lines, StageRow
+from kohort.flows.progress import Bar, Lines, StageRow
 from kohort.tasks import partitioning, verify
 from kohort.tasks import store as storing
 from kohort.tasks.housekeeping import in_use
@@ -298,6 +301,46 @@ def test_a_discarding_run_that_fails_leaves_nothing(error, plan_of, wave, run, t
         run(plan_of(**BLOCKS), wave, discard=True)
     assert files_in(tmp_path / "store") == {tmp_path / "store" / "lock"}
     assert list((tmp_path / "store" / "discarded").iterdir()) == []
+
+
+def test_a_run_waits_for_what_is_under_way_and_cancels_the_rest(tmp_path):
+    from prefect.futures import PrefectConcurrentFuture
+
+    from kohort.flows.running import Run
+
+    ended, begun = [], threading.Event()
+
+    def work(number):
+        begun.set()
+        time.sleep(0.2)
+        ended.append(number)
+        raise ValueError
+
+    with ThreadPoolExecutor(1) as threads:
+        futures = [PrefectConcurrentFuture(uuid4(), threads.submit(work, n)) for n in range(5)]
+        begun.wait()
+        Run(Store(tmp_path), started=futures).settle()
+        assert ended == [0]
+    assert ended == [0]
+
+
+def test_a_screen_keeps_what_is_out_of_the_ordinary():
+    said = []
+
+    class Screen:
+        console = property(lambda self: self)
+
+        def add_task(self, *_, **__): ...
+
+        def update(self, *_, **__): ...
+
+        def print(self, line, **_):
+            said.append(line)
+
+    bar = Bar(Screen())
+    for changes in LINES.values():
+        bar.finished(StageRow("verify", None, None, None, 0.31, **{"cached": False, **changes}))
+    assert said == [f"verify: {line}" for line in LINES if line not in ("0.31 s", "cached")]
 
 
 # The command
