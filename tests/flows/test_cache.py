@@ -27,7 +27,7 @@ from kohort.tasks.store import Store
 
 pytestmark = pytest.mark.usefixtures("prefect_url")
 BLOCKS = {"block": {"method": "consecutive", "size": 2}}
-ALWAYS = {("verify", None), ("publish", None)}
+ALWAYS = {("verify", None), ("gate", None), ("publish", None)}
 
 
 @pytest.fixture
@@ -368,7 +368,7 @@ def test_list_and_size(done, cache):
     code, out, _ = cache("list")
     assert len(out.splitlines()) == len(artifacts)
     assert all(
-        re.match(r"[0-9a-f]{12}  +\d+[smhd]  +[\d.]+ k?B  +\d+ rows  \w", line)
+        re.match(r"[0-9a-f]{12}  +\d+ (s|min|h|d)  +[\d.]+ k?B  +\d+ rows  \w", line)
         for line in out.splitlines()
     )
     total = json.loads(cache("size", "--json")[1])
@@ -414,17 +414,19 @@ def test_prune_by_age_and_all(done, cache, tmp_path):
 
 def journal(home, name, kept, rows):
     (home / "runs").mkdir(exist_ok=True, mode=0o700)
-    lines = [{"event": "started", "store": str(kept)}]
-    lines += [{"event": "stage", "stage": row["stage"], "sha256": row["sha256"]} for row in rows]
+    named = dict.fromkeys(("flow", "plan", "plan_title", "wave", "wave_sha256", "out"))
+    at = "2026-11-18T15:00:00+00:00"
+    lines = [{"event": "started", "schema": 1, **named, "store": str(kept), "at": at}]
+    lines += [{"event": "stage", **row} for row in rows]
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (home / "runs" / f"{name}.jsonl").write_text(text + '{"event": "sta')
 
 
 def test_prune_of_a_run_keeps_what_others_use(done, cache, plan_of, wave, run, tmp_path, monkeypatch):
-    monkeypatch.setenv("KOHORT_HOME", str(tmp_path / "home"))
+    other = run(plan_of(**BLOCKS, partition={"method": "optimal", "k": 4}), wave)
+    monkeypatch.setenv("KOHORT_HOME", str(tmp_path / "home"))  # of journals that the test writes
     (tmp_path / "home").mkdir()
     kept = Store(tmp_path / "store")
-    other = run(plan_of(**BLOCKS, partition={"method": "optimal", "k": 4}), wave)
     journal(tmp_path / "home", "calm-owl", kept.root, done["stages"])
     journal(tmp_path / "home", "keen-fox", kept.root, other["stages"])
     assert cache("prune", "--run", "keen")[0] == 0
