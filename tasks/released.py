@@ -37,6 +37,11 @@ class Inputs:
         """Which inputs there are that some measures cannot do without."""
         return {"confidential"} if self.confidential else set()
 
+    @property
+    def of_original(self) -> list[str]:
+        """Columns that are read from the original file even where the protected one has them."""
+        return [*self.confidential, *(name for name in (self.weight, self.unit) if name is not None)]
+
     def used_by(self, names: Collection[str]) -> Inputs:
         """The inputs among those named, so that others do not change a cache key."""
         return Inputs(

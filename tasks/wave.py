@@ -192,9 +192,9 @@ def read_footer(path: Path) -> tuple[dict[str, pa.DataType], int]:
     return {field.name: field.type for field in schema}, rows
 
 
-def check_room(path: Path, names: Sequence[str]) -> None:
-    """Refuse columns that would not fit in memory, from what the pages stand for once decoded."""
-    columns, free = layout_of(path).columns, available_memory()
+def check_room(path: Path, names: Sequence[str]) -> int:
+    """Bytes that columns take in memory, from what the pages stand for; one that does not fit is refused."""
+    columns, free, total = layout_of(path).columns, available_memory(), 0
     for name in names:
         decoded = columns[name]
         needed = decoded.bytes + decoded.largest_page
@@ -211,6 +211,8 @@ def check_room(path: Path, names: Sequence[str]) -> None:
                 f"column {name!r} of {path} takes {needed / 1e9:.1f} GB in memory, but "
                 f"{free / 1e9:.1f} GB are free; drop the column or write fewer records"
             )
+        total += needed
+    return total
 
 
 @functools.lru_cache(maxsize=256)

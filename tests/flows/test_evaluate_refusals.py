@@ -242,3 +242,13 @@ def test_nothing_that_is_said_quotes_a_cell(pair, tmp_path, capsys):
     texts = first.out + first.err + capsys.readouterr().out
     for name in ("p001", "p039", "name 3", "h19", "coarse"):
         assert name not in texts
+
+
+def test_files_past_memory_are_refused_before_they_are_read(columns, write_wave, monkeypatch, capsys):
+    files = write_wave(columns, "original.parquet"), write_wave(columns, "protected.parquet")
+    monkeypatch.setattr("kohort.flows.comparison.available_memory", lambda: 1000)
+    assert main(["evaluate", *map(str, files), "--key", "id", "--in-memory"]) == 2
+    assert "the evaluation needs about" in capsys.readouterr().err
+    monkeypatch.setattr("kohort.tasks.wave.available_memory", lambda: 10)
+    assert main(["evaluate", *map(str, files), "--key", "id", "--in-memory"]) == 3
+    assert "GB in memory, but" in capsys.readouterr().err
