@@ -15,7 +15,7 @@ import pandas as pd
 from kohort.evaluation.jobs import BY_NAME, jobs, results
 from kohort.evaluation.measures import Release
 from kohort.evaluation.report import Result
-from kohort.flows.manifest import build_manifest, promise_of, public_manifest
+from kohort.flows.manifest import build_manifest, promise_of, public_manifest, with_claim
 from kohort.flows.memory_estimate import check_memory
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
@@ -97,6 +97,7 @@ def protect_in_memory(plan: Plan, wave: Path, out: Path, *, listener: Listener) 
                 inputs = evaluation_inputs(wave, roles, columns)
                 found = _measures(plan, wave, x, values, protected, names, inputs)
             report = with_details(report, found)
+        report = with_claim(report, plan, columns, blocks)
         manifest = build_manifest(
             plan,
             wave=wave,

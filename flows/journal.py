@@ -25,7 +25,7 @@ import json
 import os
 import secrets
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -106,9 +106,9 @@ class Journal:
         )
         return journal
 
-    def stage(self, row: StageRow) -> None:
-        """Note a finished stage."""
-        self._note("stage", row.as_json())
+    def stage(self, row: StageRow, artifacts: Sequence[str] = ()) -> None:
+        """Note a finished stage; of one that stands for many, the digests of their artifacts."""
+        self._note("stage", {**row.as_json(), **({"artifacts": list(artifacts)} if artifacts else {})})
 
     def lines(self) -> list[str]:
         """Every line so far, whether or not it could be written."""

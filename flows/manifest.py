@@ -40,21 +40,13 @@ def build_manifest(
     how: str,
 ) -> dict[str, Any]:
     """The manifest of one release: names, counts, digests and parameters, never a value."""
-    claim = claim_in_words(
-        plan.release.claim,
-        plan.stages,
-        k=plan.k,
-        blocks=len(blocks),
-        others=columns.open_to_intruders,
-        unit=plan.roles.unit,
-    )
     rounded = list(columns.integers) if plan.release.round_integers else []
     return {
         "schema": SCHEMA,
         "kohort": kohort.__version__,
         "title": plan.title,
-        "claim": plan.release.claim,
-        "claim_in_words": f"{claim}; {_unique(evaluation['measures']['unique'])}",
+        "claim": evaluation["claim"],
+        "claim_in_words": evaluation["claim_in_words"],
         "bounds": plan.bounds,
         "input": {"wave": wave.name, "sha256": wave_digest, "rows": columns.rows},
         "output": {"sha256": released.sha256, "rows": released.rows, "columns": list(columns.released)},
@@ -92,6 +84,22 @@ def promise_of(plan: Plan, columns: Columns, blocks: Sequence[Sequence[str]]) ->
         whole=tuple(name for name in columns.released if name in known) if claimed else (),
         k=plan.k,
     )
+
+
+def with_claim(
+    evaluation: Mapping[str, Any], plan: Plan, columns: Columns, blocks: Sequence[Sequence[str]]
+) -> dict[str, Any]:
+    """evaluation.json with what the release claims, in words that say how many records are unique."""
+    claim = claim_in_words(
+        plan.release.claim,
+        plan.stages,
+        k=plan.k,
+        blocks=len(blocks),
+        others=columns.open_to_intruders,
+        unit=plan.roles.unit,
+    )
+    words = f"{claim}; {_unique(evaluation['measures']['unique'])}"
+    return {**evaluation, "claim": plan.release.claim, "claim_in_words": words}
 
 
 def _unique(share: float) -> str:

@@ -13,7 +13,7 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from kohort.flows import running
 from kohort.flows.evaluation import Pair, run_measures
 from kohort.flows.journal import Journal
-from kohort.flows.manifest import build_manifest, promise_of, public_manifest
+from kohort.flows.manifest import build_manifest, promise_of, public_manifest, with_claim
 from kohort.flows.memory_estimate import check_memory
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
@@ -129,6 +129,7 @@ def _release(run: Run, plan: Plan, wave: Wave, out: Path, staging: Path) -> dict
         promise=promise_of(plan, columns, parts.blocks),
     )
     report = _evaluation(run, plan, wave, x, parts, measured)
+    report = with_claim(report, plan, columns, parts.blocks)
     manifest = build_manifest(
         plan,
         wave=wave.path,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kohort.flows.runs import PastRun, find_run, past_runs
+from kohort.flows.runs import find_run, past_runs
 
 
 def only_of(name: str) -> tuple[Path, frozenset[str]]:
@@ -17,9 +17,5 @@ def only_of(name: str) -> tuple[Path, frozenset[str]]:
     """
     runs = past_runs()
     run = find_run(runs, name)
-    others = [_digests(each) for each in runs if each.id != run.id]
-    return Path(run.started["store"]), _digests(run).difference(*others)
-
-
-def _digests(run: PastRun) -> frozenset[str]:
-    return frozenset(stage["sha256"] for stage in run.stages if stage["sha256"])
+    others = [each.digests for each in runs if each.id != run.id]
+    return Path(run.started["store"]), run.digests.difference(*others)

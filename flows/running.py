@@ -132,7 +132,8 @@ class Run:
                     repaired = repaired or made[-1]["repaired"]
         seconds = round(sum(each["seconds"] for each in made), 4)
         attempts = max((each["attempts"] for each in made), default=1)
-        self._note(StageRow(label, None, None, len(made), seconds, cached, attempts, repaired))
+        row = StageRow(label, None, None, len(made), seconds, cached, attempts, repaired)
+        self._note(row, [each["sha256"] for each in made])
         return [Artifact(each["sha256"], each["rows"]) for each in made]
 
     def do_uncached(self, task: Task[..., Any], **inputs: Any) -> Any:
@@ -150,9 +151,9 @@ class Run:
         """The journal so far."""
         return [] if self.journal is None else self.journal.lines()
 
-    def _note(self, row: StageRow) -> None:
+    def _note(self, row: StageRow, artifacts: Sequence[str] = ()) -> None:
         """A stage is done: the manifest, the journal and whoever watches hear of it."""
         self.finished.append(row)
         if self.journal is not None:
-            self.journal.stage(row)
+            self.journal.stage(row, artifacts)
         LISTENER.finished(row)

@@ -43,11 +43,16 @@ class PastRun:
         return Path(self.started["wave"])
 
     @property
+    def digests(self) -> frozenset[str]:
+        """All artifacts that its stages gave."""
+        return frozenset().union(*(digests_of(stage) for stage in self.stages))
+
+    @property
     def held(self) -> dict[str, int]:
         """Size of every artifact of the run that is still in its store, by digest."""
         store = Store(Path(self.started["store"]))
         sizes = {}
-        for digest in {stage["sha256"] for stage in self.stages if stage["sha256"]}:
+        for digest in self.digests:
             try:
                 sizes[digest] = store.path(Artifact(digest, 0)).lstat().st_size
             except OSError:
@@ -58,7 +63,8 @@ class PastRun:
     def kept(self) -> int:
         """How many of its stages are finished and still have their artifact."""
         held = self.held
-        return sum(stage["sha256"] in held for stage in self.stages)
+        made = [digests_of(stage) for stage in self.stages]
+        return sum(bool(digests) and digests <= held.keys() for digests in made)
 
     @property
     def age(self) -> float:
@@ -86,6 +92,11 @@ class PastRun:
             "bytes": sum(self.held.values()),
             "error": self.error,
         }
+
+
+def digests_of(stage: Mapping[str, Any]) -> frozenset[str]:
+    """The artifacts of a stage, or of the many that it stands for."""
+    return frozenset(filter(None, [stage["sha256"], *stage.get("artifacts", ())]))
 
 
 def past_runs() -> list[PastRun]:

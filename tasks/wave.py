@@ -193,7 +193,7 @@ def read_footer(path: Path) -> tuple[dict[str, pa.DataType], int]:
 
 
 def check_room(path: Path, names: Sequence[str]) -> int:
-    """Bytes that columns take in memory, from what the pages stand for; one that does not fit is refused."""
+    """Bytes that columns take in memory once decoded; a column that does not fit is refused."""
     columns, free, total = layout_of(path).columns, available_memory(), 0
     for name in names:
         decoded = columns[name]
