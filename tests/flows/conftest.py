@@ -1,14 +1,18 @@
-"""A pair of files for `kohort evaluate`: the small survey, and a coarse copy not made by kohort."""
+"""What flow tests share: a first run, and a pair of files for `kohort evaluate`."""
 
 import contextlib
 import io
 import json
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kohort.flows.cli import main
+from kohort.flows.plan import Plan
 
 NAMES = ["age", "income", "rent"]
 
@@ -54,3 +58,46 @@ def protect_alone(write_plan):
         return json.loads(printed.getvalue())
 
     return run
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Run the flow on the store that every test has; each run has a release folder of its own."""
+    from kohort.flows.protect import protect_wave
+
+    numbers = iter(range(100))
+
+    def run(plan, wave, **options):
+        where = {"store": tmp_path / "store", "out": tmp_path / f"out-{next(numbers)}", **options}
+        plan = plan if isinstance(plan, Plan) else Plan.model_validate(plan)
+        return protect_wave(plan=plan, wave=wave, **where)
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def first_run(prefect_url, tmp_path_factory, make_columns, plan_of):
+    """One run of the small survey in two blocks, whose store tests copy."""
+    from kohort.flows.protect import protect_wave
+
+    folder = tmp_path_factory.mktemp("first")
+    pq.write_table(pa.table(make_columns()), folder / "wave.parquet")
+    return protect_wave(
+        plan=Plan.model_validate(plan_of(block={"method": "consecutive", "size": 2})),
+        wave=folder / "wave.parquet",
+        out=folder / "out",
+        store=folder / "store",
+    )
+
+
+@pytest.fixture
+def wave(first_run):
+    """The wave of the first run."""
+    return Path(first_run["out"]).parents[1] / "wave.parquet"
+
+
+@pytest.fixture
+def done(first_run, tmp_path):
+    """The first run's result, its store copied to where `run` looks."""
+    shutil.copytree(Path(first_run["out"]).parents[1] / "store", tmp_path / "store")
+    return first_run

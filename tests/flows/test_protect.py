@@ -27,45 +27,6 @@ QUASI_IDENTIFIERS = ["age", "income", "rent"]
 BLOCKS = {"block": {"method": "consecutive", "size": 2}}
 
 
-def protect(plan, wave, store, out):
-    from kohort.flows.protect import protect_wave
-
-    plan = plan if isinstance(plan, Plan) else Plan.model_validate(plan)
-    return protect_wave(plan=plan, wave=wave, out=out, store=store)
-
-
-@pytest.fixture
-def run(tmp_path):
-    """Run the flow; every run gets a release folder of its own unless told."""
-    numbers = iter(range(100))
-
-    def run(plan, wave, *, store=tmp_path / "store", out=None):
-        return protect(plan, wave, store, out or tmp_path / f"out-{next(numbers)}")
-
-    return run
-
-
-@pytest.fixture(scope="module")
-def first_run(prefect_url, tmp_path_factory, make_columns, plan_of):
-    """One run of the small survey, whose store the tests copy: (wave, folder, result)."""
-    folder = tmp_path_factory.mktemp("first")
-    pq.write_table(pa.table(make_columns()), folder / "wave.parquet")
-    plan = plan_of(**BLOCKS)
-    return protect(plan, folder / "wave.parquet", folder / "store", folder / "out")
-
-
-@pytest.fixture
-def wave(first_run):
-    return Path(first_run["out"]).parents[1] / "wave.parquet"
-
-
-@pytest.fixture
-def done(first_run, tmp_path):
-    """The first run's result, its store copied to where `run` looks."""
-    shutil.copytree(Path(first_run["out"]).parents[1] / "store", tmp_path / "store")
-    return first_run
-
-
 def released(result):
     return (Path(result["out"]) / "public" / "protected.parquet").read_bytes()
 
