@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +13,7 @@ from kohort.evaluation.report import Result
 from kohort.flows.comparison import Comparison
 from kohort.flows.evaluated import Evaluated, write_evaluation
 from kohort.flows.evaluating import DEFAULTS
-from kohort.flows.progress import Listener, StageRow
+from kohort.flows.progress import Listener, Stopwatch
 from kohort.tasks.matching import match_keys, of_file
 from kohort.tasks.wave import digest_of, read_codes, read_keys, read_values
 
@@ -35,29 +32,19 @@ def evaluate_in_memory(
     listener : Listener
         Who hears of finished stages.
     """
-    rows: list[StageRow] = []
-
-    @contextmanager
-    def timed(stage: str) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        seconds = round(time.perf_counter() - started, 4)
-        row = StageRow(stage, None, None, None, seconds, cached=False)
-        rows.append(row)
-        listener.finished(row)
-
+    watch = Stopwatch(listener)
     listener.expect(2)
-    with timed("read"):
+    with watch.stage("read"):
         digests = digest_of(comparison.original), digest_of(comparison.protected)
         release = _read_release(comparison)
-    with timed("measure"):
+    with watch.stage("measure"):
         found = _measures(comparison, release)
     evaluated = Evaluated(
         comparison=comparison,
         blocks=[[release.names[j] for j in block] for block in release.blocks],
         digests=digests,
         results=found,
-        stages=rows,
+        stages=watch.rows,
     )
     if out is not None:
         write_evaluation(evaluated, out)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,8 @@ from kohort.flows.manifest import build_manifest, promise_of, public_manifest, w
 from kohort.flows.memory_estimate import check_memory
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
-from kohort.flows.progress import Listener, StageRow
+from kohort.flows.progress import Listener, Stopwatch
+from kohort.methods import Floats, Labels
 from kohort.protect import Protected, protect
 from kohort.tasks.bounds import check_bounds
 from kohort.tasks.measures import Block, evaluation, measure, with_details
@@ -28,6 +28,7 @@ from kohort.tasks.release import NAME, count_identical, release_table, rounded, 
 from kohort.tasks.released import Inputs, evaluation_inputs
 from kohort.tasks.store import Artifact, file_digest
 from kohort.tasks.wave import (
+    Columns,
     check_keys,
     digest_of,
     inspect_wave,
@@ -54,74 +55,80 @@ def protect_in_memory(plan: Plan, wave: Path, out: Path, *, listener: Listener) 
         Who hears of finished stages.
     """
     wave, out = newest_wave(wave, out)
-    rows: list[StageRow] = []
-
-    @contextmanager
-    def timed(stage: str) -> Iterator[None]:
-        started = time.perf_counter()
-        yield
-        seconds = round(time.perf_counter() - started, 4)
-        row = StageRow(stage, None, None, None, seconds, cached=False)
-        rows.append(row)
-        listener.finished(row)
-
+    watch = Stopwatch(listener)
     listener.expect(7)
-    roles, release = plan.roles.build(), plan.release.build()
-    columns = inspect_wave(wave, roles)
+    columns = inspect_wave(wave, plan.roles.build())
     check_memory(plan, wave, columns, in_memory=True)
-    names = columns.quasi_identifiers
     with release_folder(out) as staging:
         path = staging / PUBLIC / NAME
-        with timed("ingest"):
+        with watch.stage("ingest"):
             digest = digest_of(wave)
-            x, weights, y, units = _ingest(plan, wave, names)
-        with timed("protect"):
-            protected = _protect(plan, x, names, weights, y)
-            values = rounded(
-                protected.values.to_numpy(), names, columns.integers if release.round_integers else ()
-            )
-            blocks = [[names[j] for j in block] for block in protected.blocks]
-            plan.check_blocks(blocks or [list(names)])
-            reasons = plan.stages.blocks.reasons(x, protected.blocks, names=names) if blocks else ()
-        with timed("assemble"):
-            arrays = {name: values[:, j] for j, name in enumerate(names)}
-            write_release(release_table(wave, columns, arrays, release), path)
-        with timed("verify"):
-            counted = count_identical(path, promise_of(plan, columns, blocks))
-        with timed("evaluate"):
-            views = _views(x, values, protected, names)
-            table = measure(views, read_codes(wave, columns.open_to_intruders), units)
-        report = evaluation(table, [view.names for view in views], k=plan.k, rows=columns.rows)
-        if plan.measured is not None:
-            with timed("measure"):
-                inputs = evaluation_inputs(wave, roles, columns)
-                found = _measures(plan, wave, x, values, protected, names, inputs)
-            report = with_details(report, found)
-        report = with_claim(report, plan, columns, blocks)
+            table = _ingest(plan, wave, columns.quasi_identifiers)
+        with watch.stage("protect"):
+            made = _protect(plan, columns, table)
+        with watch.stage("assemble"):
+            arrays = {name: made.values[:, j] for j, name in enumerate(columns.quasi_identifiers)}
+            write_release(release_table(wave, columns, arrays, plan.release.build()), path)
+        with watch.stage("verify"):
+            counted = count_identical(path, promise_of(plan, columns, made.blocks))
+        report = _evaluate(plan, wave, columns, table, made, watch)
         manifest = build_manifest(
             plan,
             wave=wave,
             wave_digest=digest,
             columns=columns,
-            blocks=blocks,
-            reasons=reasons,
+            blocks=made.blocks,
+            reasons=made.reasons,
             released=Artifact(file_digest(path), columns.rows),
             evaluation=report,
-            stages=rows,
+            stages=watch.rows,
             how="in memory",
         )
-        with timed("gate"):
-            check_bounds(out, bounds=plan.bounds, evaluation=report, manifest=manifest, counted=counted)
-        with timed("publish"):
-            placed = place(
-                staging,
-                out,
-                public_manifest=public_manifest(manifest, report),
-                manifest=manifest,
-                evaluation=report,
-                log=[json.dumps(row.as_json()) for row in rows],
-            )
-    return summary(Outcome(placed=placed, manifest=manifest, evaluation=report), rows)
+        papers = {"evaluation": report, "manifest": manifest}
+        with watch.stage("gate"):
+            check_bounds(out, bounds=plan.bounds, counted=counted, **papers)
+        with watch.stage("publish"):
+            log = [json.dumps(row.as_json()) for row in watch.rows]
+            public = public_manifest(manifest, report)
+            placed = place(staging, out, public_manifest=public, log=log, **papers)
+    return summary(Outcome(placed=placed, manifest=manifest, evaluation=report), watch.rows)
+
+
+@dataclass(frozen=True)
+class Table:
+    """What takes part in the protection."""
+
+    x: Floats
+    weights: Floats | None
+    confidential: Floats | None
+    units: Labels | None
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the protection gave."""
+
+    values: Floats
+    protected: Protected
+    blocks: list[list[str]]
+    reasons: Sequence[str]
+
+
+def _evaluate(
+    plan: Plan, wave: Path, columns: Columns, table: Table, made: Made, watch: Stopwatch
+) -> dict[str, Any]:
+    """evaluation.json: the measures of every release, and those that the plan asks for or bounds."""
+    names = columns.quasi_identifiers
+    with watch.stage("evaluate"):
+        views = _views(table.x, made.values, made.protected, names)
+        measures = measure(views, read_codes(wave, columns.open_to_intruders), table.units)
+    report = evaluation(measures, [view.names for view in views], k=plan.k, rows=columns.rows)
+    if plan.measured is not None:
+        with watch.stage("measure"):
+            inputs = evaluation_inputs(wave, plan.roles.build(), columns)
+            found = _measures(plan, wave, table.x, made.values, made.protected, names, inputs)
+        report = with_details(report, found)
+    return with_claim(report, plan, columns, made.blocks)
 
 
 def _views(x: Any, values: Any, protected: Protected, names: tuple[str, ...]) -> list[Block]:
@@ -182,29 +189,42 @@ def _centroids(values: Any, groups: Any) -> Any:
     return values[member]
 
 
-def _ingest(plan: Plan, wave: Path, names: tuple[str, ...]) -> tuple[Any, Any, Any, Any]:
-    """Quasi-identifiers, and what else takes part: weights, confidential values, unit codes."""
+def _ingest(plan: Plan, wave: Path, names: tuple[str, ...]) -> Table:
+    """Quasi-identifiers, and what else takes part."""
     roles = plan.roles
     if roles.key is not None:
         check_keys(wave, roles.key)
     x = read_values(wave, names)
     weights = None if roles.weight is None else read_weights(wave, roles.weight)
-    units = None if roles.unit is None else read_units(wave, roles.unit)
-    y = None if plan.dependence is None else read_confidential(wave, roles.confidential)
-    return x, weights if plan.stages.centroid.takes_weights else None, y, units
+    return Table(
+        x=x,
+        weights=weights if plan.stages.centroid.takes_weights else None,
+        confidential=None if plan.dependence is None else read_confidential(wave, roles.confidential),
+        units=None if roles.unit is None else read_units(wave, roles.unit),
+    )
 
 
-def _protect(plan: Plan, x: Any, names: tuple[str, ...], weights: Any, confidential: Any) -> Any:
-    stages = plan.stages
-    return protect(
-        pd.DataFrame(x, columns=list(names), copy=False),
+def _protect(plan: Plan, columns: Columns, table: Table) -> Made:
+    """Groups and centroids of all blocks; refuses blocks that do not fit the claim."""
+    stages, names = plan.stages, columns.quasi_identifiers
+    protected = protect(
+        pd.DataFrame(table.x, columns=list(names), copy=False),
         k=plan.k,
         normalize=stages.normalize,
         blocks=stages.blocks,
         project=stages.project,
         partition=stages.partition,
         centroid=stages.centroid,
-        weights=weights,
-        confidential=confidential,
+        weights=table.weights,
+        confidential=table.confidential,
         dependence=stages.dependence,
+    )
+    blocks = [[names[j] for j in block] for block in protected.blocks]
+    plan.check_blocks(blocks or [list(names)])
+    whole = columns.integers if plan.release.round_integers else ()
+    return Made(
+        values=rounded(protected.values.to_numpy(), names, whole),
+        protected=protected,
+        blocks=blocks,
+        reasons=stages.blocks.reasons(table.x, protected.blocks, names=names) if blocks else (),
     )

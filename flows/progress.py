@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol
 
 from kohort.tasks.records import REPAIRS
@@ -66,6 +67,24 @@ class Silent:
 
     def finished(self, row: StageRow) -> None:
         """Nothing."""
+
+
+@dataclass
+class Stopwatch:
+    """Times the stages of a run in this process."""
+
+    listener: Listener
+    rows: list[StageRow] = field(default_factory=list)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """One stage; noted when it is done."""
+        started = time.perf_counter()
+        yield
+        seconds = round(time.perf_counter() - started, 4)
+        row = StageRow(name, None, None, None, seconds, cached=False)
+        self.rows.append(row)
+        self.listener.finished(row)
 
 
 class Lines:
