@@ -99,6 +99,7 @@ def measure_flow(folder: Path) -> dict[str, float]:
             "roles": {"quasi_identifiers": [f"a{j}" for j in range(ATTRIBUTES)]},
             "block": {"method": "consecutive", "size": 4},
             "partition": {"method": "optimal", "k": K},
+            "release": {"claim": "per-block"},
         }
     )
 
