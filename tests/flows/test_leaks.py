@@ -4,6 +4,7 @@ Every column of a wave is planted with values that occur nowhere else. Only prot
 store's Parquet files may hold them.
 """
 
+import errno
 import logging
 import os
 import re
@@ -16,9 +17,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kohort.errors import KohortError
+from kohort.errors import GuaranteeBroken, KohortError
 from kohort.flows.cli import main
 from kohort.flows.server import QUIET
+from kohort.tasks import verify
 
 N = 30
 TEXTS = {"id": "SENTINELKEY", "name": "SENTINELNAME", "house": "SENTINELUNIT", "note": "SENTINELNOTE"}
@@ -67,6 +69,12 @@ CASES = {
     "text for a number": ({"age": ["SENTINELNOTE"] * N}, {}, 3),
     "column without a role": ({}, {"roles": {"other": None}}, 2),
     "sorted by a list": ({"note": [["SENTINELNOTE"]] * N}, {}, 3),
+    "several bounds not kept": (
+        {},
+        {"gate": {"loss": 1e-9, "sse": 1e-9, "dld": 1e-9, "l_min": 1e9, "delta_W": 1e-9}},
+        4,
+    ),
+    "unfit for its claim": ({}, {"release": {"claim": "k-anonymous"}}, 4),
     "number too large to round": (
         {"age": pa.array([TOO_LARGE] * N, pa.uint64())},
         {"release": {"round_integers": True}},
@@ -130,6 +138,93 @@ def search(folder, *but):
         assert sentinels_in(path.read_bytes()) == [], path.name
         count += 1
     return count
+
+
+QUOTE = f"SENTINELNAME7 {NUMBERS['income']} {NUMBERS['age']}"
+FAILURES = {
+    "numpy": ValueError(QUOTE),
+    "pandas": KeyError(QUOTE),
+    "pyarrow": pa.ArrowInvalid(QUOTE),
+    "memory": MemoryError(QUOTE),
+    "full disk": OSError(errno.ENOSPC, QUOTE),
+    "disk that stays away": OSError(errno.EIO, QUOTE),
+    "disk that comes back": OSError(errno.EIO, QUOTE),
+    "bug": GuaranteeBroken("block 0 of the written file has a class of 1 identical records"),
+}
+
+
+@pytest.fixture
+def failing(monkeypatch):
+    """Let verify, which reads what was released, raise an error: the first time only, or always."""
+
+    def fail(error, *, once):
+        original = verify.count_identical
+        raised = []
+
+        def count(*arguments):
+            if not (once and raised):
+                raised.append(error)
+                raise error
+            return original(*arguments)
+
+        monkeypatch.setattr(verify, "count_identical", count)
+        return raised
+
+    return fail
+
+
+@pytest.mark.parametrize("name", FAILURES)
+def test_failures_of_a_stage_quote_nothing(
+    name, failing, survey, tmp_path, capfd, caplog, home, prefect_url
+):
+    plan, wave = survey("success")
+    once = name == "disk that comes back"
+    raised = failing(FAILURES[name], once=once)
+    where = ["--out", str(tmp_path / "out"), "--store", str(tmp_path / "store")]
+    with caplog.at_level(logging.DEBUG):
+        assert main(["protect", str(plan), str(wave), *where]) == (0 if once else 1)
+    captured = capfd.readouterr()
+    assert sentinels_in(captured.out + captured.err + caplog.text) == []
+    assert len(raised) == (4 if name == "disk that stays away" else 1)
+    assert ("2 attempts" in captured.err) == once
+    search(tmp_path, wave)
+    search(home)
+    assert (tmp_path / "out").exists() == once
+
+
+def test_other_commands_say_no_value(survey, plan_of, write_plan, tmp_path, capfd, prefect_url):
+    """Everything that looks at a wave, a release, a store or a run, also where these are damaged."""
+    _, wave = survey("success")
+    everything = {"evaluate": {"measures": "all"}, "release": {"order": "input"}}
+    plan = write_plan(plan_of(roles={"other": "keep"}, **everything))
+    out, store = tmp_path / "out", ["--store", tmp_path / "store"]
+    released = out / "v1" / "public" / "protected.parquet"
+    damaged = tmp_path / "damaged.parquet"
+
+    def say(*arguments, code=0):
+        assert main([str(each) for each in arguments]) == code
+        said = capfd.readouterr()
+        assert sentinels_in(said.out + said.err) == []
+        assert said.out + said.err
+
+    say("plan", "check", plan, wave)
+    say("plan", "init", wave)
+    say("protect", plan, wave, "--out", out, *store)
+    say("evaluate", wave, released, "--plan", plan, *store)
+    say("evaluate", wave, wave, "--key", "id", "--in-memory")
+    say("evaluate", wave, wave, "--key", "weight", "--in-memory")
+    say("verify", out, "--original", wave)
+    say("runs")
+    say("runs", "--json")
+    for verb in ("list", "size", "verify"):
+        say("cache", verb, *store)
+    damaged.write_bytes(wave.read_bytes()[:-100])
+    say("plan", "check", plan, damaged, code=3)
+    table = pq.read_table(released)
+    pq.write_table(table.set_column(0, "id", table.column(0)).slice(1), released)
+    say("verify", out, code=3)
+    say("evaluate", wave, released, code=3)
+    search(tmp_path, wave, damaged, plan)
 
 
 def test_exceptions_of_the_flow_quote_nothing(survey, tmp_path, prefect_url):
