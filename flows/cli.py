@@ -20,6 +20,7 @@ from kohort.flows.commands import (
     runs,
     verify,
 )
+from kohort.flows.saying import complain
 
 COMMANDS = (protect, runs, resume, cache, plan, evaluate, verify, methods, reproduce)
 
@@ -30,16 +31,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except KohortError as error:
-        sys.stderr.write(f"kohort: {error}\n")
+        complain(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        sys.stderr.write("kohort: interrupted; finished stages are kept, run it again to continue\n")
+        complain("interrupted; finished stages are kept, run it again to continue")
         return 130
     except Exception as error:  # not ours, and its text may quote a cell
         reason = getattr(error, "strerror", None)
-        sys.stderr.write(
-            f"kohort: stopped on {type(error).__name__}{f' ({reason})' if reason else ''}\n"
-        )
+        complain(f"stopped on {type(error).__name__}{f' ({reason})' if reason else ''}")
         return StageFailed.exit_code
 
 

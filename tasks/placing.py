@@ -170,7 +170,10 @@ def place(
 
 def keep_refused(out: Path, *, manifest: Mapping[str, Any], evaluation: Mapping[str, Any]) -> Path:
     """Keep the papers of a release that the gate refused; its data are not among them."""
-    folder = private_folder(out / REFUSED)
+    folder = out / REFUSED
+    if folder.is_symlink():
+        raise PlanError(f"{folder} is a link, which is not followed; remove it")
+    private_folder(folder)
     for name, content in ((MANIFEST, manifest), (EVALUATION, evaluation)):
         partial = folder / f".{uuid.uuid4().hex}"
         _write_json(partial, content)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from kohort.flows import units
+from kohort.flows.saying import say, say_json
 
 UNKNOWN = "no record"
 
@@ -42,11 +41,12 @@ def list_artifacts(options: argparse.Namespace) -> int:
     """One line an artifact, the newest first."""
     rows = _rows(_store(options))
     if options.json:
-        return _print_json({"artifacts": rows})
+        say_json({"artifacts": rows})
+        return 0
     for row in rows:
         stages = ", ".join(row["stages"]) or UNKNOWN
         count = "?" if row["rows"] is None else row["rows"]
-        _say(
+        say(
             f"{row['sha256'][:12]}  {units.age(row['age']):>6}  {units.size(row['bytes']):>9}  "
             f"{count:>9} rows  {stages}"
         )
@@ -65,9 +65,10 @@ def size(options: argparse.Namespace) -> int:
             count["artifacts"] += 1
             count["bytes"] += row["bytes"]
     if options.json:
-        return _print_json({**total, "stages": by_stage})
+        say_json({**total, "stages": by_stage})
+        return 0
     for name, count in [*sorted(by_stage.items()), ("in all", total)]:
-        _say(f"{name:<14}  {count['artifacts']:>7}  {units.size(count['bytes']):>9}")
+        say(f"{name:<14}  {count['artifacts']:>7}  {units.size(count['bytes']):>9}")
     return 0
 
 
@@ -93,12 +94,12 @@ def check(options: argparse.Namespace) -> int:
     lines = [(each.kind, each.path) for each in found] + [("left over", path) for path in left]
     named = [{"kind": kind, "file": str(path.relative_to(store.root))} for kind, path in lines]
     if options.json:
-        _print_json({"artifacts": checked, "problems": named, "repaired": options.repair})
+        say_json({"artifacts": checked, "problems": named, "repaired": options.repair})
     else:
         for each in named:
-            _say(f"{each['kind']:<14}  {each['file']}")
+            say(f"{each['kind']:<14}  {each['file']}")
         fate = "removed" if options.repair else "remove with --repair"
-        _say(f"{checked} artifacts are whole" if not named else f"problems: {len(named)}; {fate}")
+        say(f"{checked} artifacts are whole" if not named else f"problems: {len(named)}; {fate}")
     return 1 if outside or (named and not options.repair) else 0
 
 
@@ -124,8 +125,9 @@ def prune(options: argparse.Namespace) -> int:
         removed = remove(store, unwanted)
         records = removed.records + (remove_orphans(store) if options.all else 0)
     if options.json:
-        return _print_json({"artifacts": removed.artifacts, "bytes": removed.bytes, "records": records})
-    _say(f"removed {removed.artifacts} artifacts ({units.size(removed.bytes)}) and {records} records")
+        say_json({"artifacts": removed.artifacts, "bytes": removed.bytes, "records": records})
+        return 0
+    say(f"removed {removed.artifacts} artifacts ({units.size(removed.bytes)}) and {records} records")
     return 0
 
 
@@ -159,12 +161,3 @@ def _rows(store: Any) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def _print_json(content: dict[str, Any]) -> int:
-    sys.stdout.write(json.dumps(content, indent=2) + "\n")
-    return 0
-
-
-def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")

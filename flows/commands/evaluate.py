@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
+
+from kohort.flows.saying import say
 
 
 def add_to(commands: Any) -> None:
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     text = json.dumps(evaluated.as_json(), indent=2) if options.json else str(evaluated)
     if options.out is not None and not options.json:
         text += f"\n{options.out / NAME}"
-    sys.stdout.write(text + "\n")
+    say(text)
     return 0
 
 

@@ -31,6 +31,7 @@ def _init(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     from kohort.flows.plan import load_plan
     from kohort.flows.precheck import what_would_be_done
+    from kohort.flows.saying import say
 
-    sys.stdout.write(what_would_be_done(load_plan(options.plan), options.wave) + "\n")
+    say(what_would_be_done(load_plan(options.plan), options.wave))
     return 0

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from kohort.flows.saying import say, say_json
 
 if TYPE_CHECKING:
     from kohort.flows.plan import Plan
@@ -52,7 +52,7 @@ def run(options: argparse.Namespace) -> int:
         result = _run_in_memory(plan, wave, out)
     else:
         result = run_flow(plan, wave=wave, out=out, store=options.store, discard=options.discard)
-    sys.stdout.write((json.dumps(result, indent=2) if options.json else as_text(result)) + "\n")
+    say_json(result) if options.json else say(as_text(result))
     return 0
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any
+
+from kohort.flows.saying import say, say_json
 
 
 def add_to(commands: Any) -> None:
@@ -48,5 +49,5 @@ def run(options: argparse.Namespace) -> int:
         "resumed": past.id,
         **run_flow(plan, wave=past.wave, out=out, store=store, discard=discard),
     }
-    sys.stdout.write((json.dumps(result, indent=2) if options.json else as_text(result)) + "\n")
+    say_json(result) if options.json else say(as_text(result))
     return 0

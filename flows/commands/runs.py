@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+from kohort.flows.saying import say, say_json
 
 if TYPE_CHECKING:
     from kohort.flows.runs import PastRun
@@ -34,7 +34,7 @@ def run(options: argparse.Namespace) -> int:
     else:
         as_json = [each.as_json() for each in runs]
         text = _table([HEADINGS, *map(_row, runs)]) if runs else "no runs yet"
-    sys.stdout.write((json.dumps(as_json, indent=2) if options.json else text) + "\n")
+    say_json(as_json) if options.json else say(text)
     return 0
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 from pathlib import Path
 from typing import Any
+
+from kohort.flows.saying import say, say_json
 
 
 def add_to(commands: Any) -> None:
@@ -32,12 +32,12 @@ def run(options: argparse.Namespace) -> int:
 
     checks = verify_release(options.release, options.original)
     if options.json:
-        sys.stdout.write(json.dumps([check.as_json() for check in checks], indent=2) + "\n")
+        say_json([check.as_json() for check in checks])
     else:
         width = max(len(check.what) for check in checks)
         for check in checks:
             mark = "ok   " if check.holds else "WRONG"
-            sys.stdout.write(f"{mark}  {check.what:<{width}}  {check.found}\n")
+            say(f"{mark}  {check.what:<{width}}  {check.found}")
     wrong = [check for check in checks if not check.holds]
     if wrong:
         listed = "; ".join(f"{check.what}: {check.found}" for check in wrong)
