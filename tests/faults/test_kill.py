@@ -1,4 +1,4 @@
-"""kill -9 at random moments: nothing half done is seen, nothing finished is lost, the next run ends it."""
+"""kill -9 at random moments: nothing half done is seen, nothing finished is lost."""
 
 import json
 import random
