@@ -4,8 +4,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 DEMO := out/demo
+MINUTES ?= 10
 
-.PHONY: help demo test check bench reproduce lock clean
+.PHONY: help demo test check soak bench reproduce lock clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "make %-9s %s\n", $$1, $$2}'
@@ -22,6 +23,9 @@ check: $(VENV)/dev  ## ruff, mypy --strict on kohort/, layers, doctests
 	$(BIN)/mypy
 	$(BIN)/python -m pytest tests/contract/test_layers.py -q
 	$(BIN)/python -m pytest --doctest-modules kohort -q
+
+soak: $(VENV)/dev  ## the fault tests with random seeds for MINUTES=10, and their tally as a table
+	$(BIN)/python tests/faults/soak.py $(MINUTES)
 
 bench: $(VENV)/dev  ## the benchmarks: ratios measured side by side
 	$(BIN)/python -m benchmarks

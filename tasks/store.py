@@ -19,8 +19,8 @@ import errno
 import hashlib
 import os
 import stat
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,6 +36,8 @@ from kohort.tasks.disk import can_pass, one_sentence_for, trouble
 from kohort.tasks.locking import held_file
 
 FOLDERS = ("objects", "records", "partial")
+_CHECKED: dict[Path, tuple[int, ...]] = {}
+"""Files whose digest this process knows to be right, as the system described them then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,7 @@ class Store:
                 place = self.path(artifact)
                 _make_folder(place.parent)
                 partial.replace(place)
+                _CHECKED[place] = _description(place)
             except BaseException:
                 with suppress(OSError):  # the disk may be gone
                     partial.unlink(missing_ok=True)
@@ -133,6 +136,7 @@ class Store:
             if file_digest(path) != artifact.sha256:
                 return "damaged"
             os.utime(path)
+            _CHECKED[path] = _description(path)
         except FileNotFoundError:
             return "deleted"
         except OSError:
@@ -144,17 +148,9 @@ class Store:
         return self.lacks(artifact) is None
 
     def read(self, artifact: Artifact, columns: Sequence[str] | None = None) -> pa.Table:
-        """Columns of the artifact, all of them by default.
-
-        The digest was checked when the stage that made it was found cached, or has just been
-        computed on writing.
-        """
-        path = self.path(artifact)
-        try:
-            with pq.ParquetFile(path) as file:
-                return file.read(columns=None if columns is None else list(columns))
-        except (OSError, pa.ArrowException) as error:
-            raise self._lost(path, error) from None
+        """Columns of the artifact, all of them by default."""
+        with self._opened(artifact) as file:
+            return file.read(columns=None if columns is None else list(columns))
 
     def read_labels(self, artifact: Artifact) -> Labels:
         """The group of every record."""
@@ -163,18 +159,45 @@ class Store:
 
     def read_floats(self, artifact: Artifact, columns: Sequence[str] | None = None) -> Floats:
         """Columns of the artifact as an array (n, p), Fortran-ordered."""
+        with self._opened(artifact) as file:
+            return read_floats(file, file.schema_arrow.names if columns is None else columns)
+
+    @contextmanager
+    def _opened(self, artifact: Artifact) -> Iterator[pq.ParquetFile]:
+        """The artifact's file, which is what its name says before it is read and afterwards.
+
+        A stage that read something else would put a wrong result under a right key, for all runs to
+        come. The digest was computed on writing, or when the stage was found cached; it is computed
+        again only where the file has been touched since.
+        """
         path = self.path(artifact)
         try:
+            self._check_content(path, artifact)
             with pq.ParquetFile(path) as file:
-                return read_floats(file, file.schema_arrow.names if columns is None else columns)
+                yield file
+            self._check_content(path, artifact)
         except (OSError, pa.ArrowException) as error:
             raise self._lost(path, error) from None
 
-    def _lost(self, path: Path, error: Exception) -> StageFailed:
-        """A file that was there a moment ago; a mount may come back."""
-        said = trouble(error, {"store": self.root})
+    def _check_content(self, path: Path, artifact: Artifact) -> None:
+        found = _description(path)
+        if _CHECKED.get(path) == found:
+            return
+        if path.is_symlink() or file_digest(path) != artifact.sha256:
+            raise self._lost(path)
+        _CHECKED[path] = found
+
+    def _lost(self, path: Path, error: Exception | None = None) -> StageFailed:
+        """A file that was there a moment ago, or whole; a mount may come back."""
+        said = None if error is None else trouble(error, {"store": self.root})
         lost = f"{path.name} in the store was removed or damaged during the run; run it again"
-        return StageFailed(said or lost, can_pass=can_pass(error))
+        return StageFailed(said or lost, can_pass=error is not None and can_pass(error))
+
+
+def _description(path: Path) -> tuple[int, ...]:
+    """What changes when a file is replaced or written to; nobody can set the last of it back."""
+    status = path.lstat()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def _make_folder(folder: Path) -> None:

@@ -256,3 +256,18 @@ def test_nothing_is_made_where_a_store_was_mounted(store, tmp_path, monkeypatch)
 
 def test_an_unknown_artifact_is_not_held(store):
     assert not store.holds(Artifact("0" * 64, 1))
+
+
+def test_a_file_that_was_replaced_after_its_check_is_not_read(store):
+    artifact, other = store.write(VALUES), store.write({"x": np.arange(3.0)})
+    assert store.read(artifact).num_rows == 3
+    store.path(other).replace(store.path(artifact))
+    for read in (store.read, store.read_floats):
+        with pytest.raises(StageFailed, match="was removed or damaged during the run; run it again"):
+            read(artifact)
+
+
+def test_a_file_that_was_only_touched_is_read(store):
+    artifact = store.write(VALUES)
+    os.utime(store.path(artifact))
+    assert store.read(artifact).num_rows == 3
