@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from kohort.errors import on_one_line
 from kohort.flows import units
 
 UNKNOWN = "no record"
@@ -167,4 +168,4 @@ def _print_json(content: dict[str, Any]) -> int:
 
 
 def _say(line: str) -> None:
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(on_one_line(line) + "\n")

@@ -41,7 +41,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Decide every refusal that needs no run, then run."""
-    from kohort.errors import PlanError
+    from kohort.errors import PlanError, on_one_line
     from kohort.flows.comparison import compare_files
     from kohort.flows.evaluated import NAME
     from kohort.flows.plan import load_plan
@@ -60,7 +60,7 @@ def run(options: argparse.Namespace) -> int:
     evaluated = _in_memory(comparison, options) if options.in_memory else _by_flow(request, options)
     text = json.dumps(evaluated.as_json(), indent=2) if options.json else str(evaluated)
     if options.out is not None and not options.json:
-        text += f"\n{options.out / NAME}"
+        text += f"\n{on_one_line(str(options.out / NAME))}"
     sys.stdout.write(text + "\n")
     return 0
 

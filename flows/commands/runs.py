@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kohort.errors import on_one_line
+
 if TYPE_CHECKING:
     from kohort.flows.runs import PastRun
 
@@ -49,8 +51,8 @@ def _row(run: PastRun) -> tuple[str, ...]:
         str(len(run.stages)),
         holds,
         age(run.age),
-        run.wave.name,
-        title,
+        on_one_line(run.wave.name),
+        on_one_line(title),
     )
 
 
@@ -74,7 +76,9 @@ def _one(run: PastRun) -> str:
         digest = stage["sha256"]
         kept = "" if digest is None else size(held[digest]) if digest in held else "removed"
         rows.append((f"  {label}", how, kept))
-    return "\n".join([*lines, *([_table(rows)] if rows else ["  no stage was finished"])])
+    return "\n".join(
+        [*map(on_one_line, lines), *([_table(rows)] if rows else ["  no stage was finished"])]
+    )
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:

@@ -27,7 +27,7 @@ def add_to(commands: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print every check; one that does not hold is an error."""
-    from kohort.errors import WaveError
+    from kohort.errors import WaveError, on_one_line
     from kohort.flows.verifying import verify_release
 
     checks = verify_release(options.release, options.original)
@@ -37,7 +37,7 @@ def run(options: argparse.Namespace) -> int:
         width = max(len(check.what) for check in checks)
         for check in checks:
             mark = "ok   " if check.holds else "WRONG"
-            sys.stdout.write(f"{mark}  {check.what:<{width}}  {check.found}\n")
+            sys.stdout.write(on_one_line(f"{mark}  {check.what:<{width}}  {check.found}") + "\n")
     wrong = [check for check in checks if not check.holds]
     if wrong:
         listed = "; ".join(f"{check.what}: {check.found}" for check in wrong)
