@@ -88,8 +88,9 @@ def _guess_roles(fields: list[pa.Field]) -> dict[str, list[str]]:
 
 
 def _quoted(text: str) -> str:
-    """A TOML string on one line; unlike JSON, TOML knows no surrogate pairs and no bare DEL."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+    """A TOML string on one line; unlike JSON, TOML knows no surrogates and no bare control character."""
+    quoted = json.dumps(text.encode(errors="replace").decode(), ensure_ascii=False)
+    return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in quoted)
 
 
 def _single(role: str, names: list[str], comment: str) -> str:

@@ -14,7 +14,7 @@ from kohort.flows.comparison import Comparison, compare_files
 from kohort.flows.evaluated import Evaluated, write_evaluation
 from kohort.flows.evaluation import Pair, run_measures
 from kohort.flows.plan import Plan
-from kohort.flows.running import Run, running_on
+from kohort.flows.running import Run, quoting_nothing, running_on
 from kohort.protect import available_cores
 from kohort.tasks.blocking import assign_blocks, read_blocks
 from kohort.tasks.centroids import Protected
@@ -65,22 +65,23 @@ def evaluate_files(
     store : Path, optional
         Where intermediate results are kept; by default under KOHORT_HOME.
     """
-    return_large_blocks()
-    comparison = compare_files(original, protected, plan=plan, key=key, measures=measures)
-    running.LISTENER.expect(_stages(comparison))
-    digests = digest_of(original), digest_of(protected)
-    with running_on(store) as run:
-        pair = _read_pair(run, comparison, *digests)
-        evaluated = Evaluated(
-            comparison=comparison,
-            blocks=pair.blocks,
-            digests=digests,
-            results=run_measures(run, comparison.request, pair, seed=comparison.seed),
-            stages=run.finished,
-        )
-    if out is not None:
-        write_evaluation(evaluated, out)
-    return evaluated
+    with quoting_nothing():
+        return_large_blocks()
+        comparison = compare_files(original, protected, plan=plan, key=key, measures=measures)
+        running.LISTENER.expect(_stages(comparison))
+        digests = digest_of(original), digest_of(protected)
+        with running_on(store) as run:
+            pair = _read_pair(run, comparison, *digests)
+            evaluated = Evaluated(
+                comparison=comparison,
+                blocks=pair.blocks,
+                digests=digests,
+                results=run_measures(run, comparison.request, pair, seed=comparison.seed),
+                stages=run.finished,
+            )
+        if out is not None:
+            write_evaluation(evaluated, out)
+        return evaluated
 
 
 def _read_pair(run: Run, comparison: Comparison, before: str, after: str) -> Pair:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kohort.errors import PlanError
+from kohort.errors import PlanError, on_one_line
 from kohort.evaluation.report import Evaluation, Result
 from kohort.flows.comparison import Comparison
 from kohort.flows.progress import StageRow
@@ -62,8 +62,9 @@ class Evaluated:
         return {**self.content(), "stages": [row.as_json() for row in self.stages]}
 
     def __str__(self) -> str:
-        lines = [str(self.evaluation), f"rows matched by {_matched_by(self.comparison)}"]
-        return "\n".join([*lines, *self.comparison.notes])
+        lines = [f"rows matched by {_matched_by(self.comparison)}"]
+        lines += self.comparison.notes
+        return "\n".join([str(self.evaluation), *map(on_one_line, lines)])
 
 
 def _matched_by(comparison: Comparison) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from kohort.errors import on_one_line
 from kohort.flows.progress import StageRow
 from kohort.tasks.placing import EVALUATION, INTERNAL, LOG, MANIFEST, PUBLIC, Placed
 from kohort.tasks.release import NAME
@@ -71,4 +72,4 @@ def as_text(result: Mapping[str, Any]) -> str:
     elif result["version"] > 1:
         lines.append(f"  version {result['version']} of this wave's release, beside the earlier ones")
     lines += [f"  {Path(result['out']) / name}" for name in result["files"]]
-    return "\n".join(lines)
+    return "\n".join(map(on_one_line, lines))

@@ -97,13 +97,6 @@ class Plan(Section):
             )
         return version
 
-    @field_validator("title")
-    @classmethod
-    def _one_line(cls, title: str) -> str:
-        if not title.isprintable():
-            raise PlanError("a title is one line of printable characters; remove the others")
-        return title
-
     @field_validator("partition")
     @classmethod
     def _no_pairs_unawares(cls, partition: Any) -> Any:

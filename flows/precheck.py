@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from kohort.claims import claim_in_words
-from kohort.errors import PlanError, WaveError
+from kohort.errors import PlanError, WaveError, on_one_line
 from kohort.flows.memory_estimate import check_memory, whole_memory
 from kohort.flows.plan import Plan
 from kohort.gate import allowed
@@ -72,7 +72,7 @@ def what_would_be_done(plan: Plan, wave: Path) -> str:
     lines += _measures(plan)
     lines.append(f"  memory: about {whole_memory(plan, wave, columns) / 1e9:.1f} GB")
     lines += _remarks(plan, columns, constant)
-    return "\n".join(lines)
+    return "\n".join(map(on_one_line, lines))
 
 
 def _methods(plan: Plan, x: Floats, columns: Columns) -> list[str]:

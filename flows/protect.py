@@ -17,7 +17,7 @@ from kohort.flows.manifest import build_manifest, promise_of, public_manifest, w
 from kohort.flows.memory_estimate import check_memory
 from kohort.flows.outcome import Outcome, summary
 from kohort.flows.plan import Plan
-from kohort.flows.running import Run, running_on
+from kohort.flows.running import Run, quoting_nothing, running_on
 from kohort.protect import available_cores
 from kohort.tasks.assemble import assemble
 from kohort.tasks.blocking import assign_blocks, read_blocks
@@ -68,24 +68,25 @@ def protect_wave(
     discard : bool
         Whether the run leaves no intermediate file behind, and so uses none of earlier runs.
     """
-    return_large_blocks()
-    path, out = newest_wave(wave, out)
-    columns = inspect_wave(path, plan.roles.build())
-    check_memory(plan, path, columns, in_memory=False)
-    given = Wave(path, digest_of(path), columns)
-    keep = None if plan.store is None else seconds_of(plan.store.keep)
-    with running_on(store, keep=keep, discard=discard) as run:
-        run.journal = Journal.start(
-            flow=FLOW,
-            plan=plan,
-            wave=path,
-            wave_sha256=given.digest,
-            out=out,
-            store=Store(store).root,
-            discard=discard,
-        )
-        with run.journal, release_folder(out) as staging:
-            return _release(run, plan, given, out, staging)
+    with quoting_nothing():
+        return_large_blocks()
+        path, out = newest_wave(wave, out)
+        columns = inspect_wave(path, plan.roles.build())
+        check_memory(plan, path, columns, in_memory=False)
+        given = Wave(path, digest_of(path), columns)
+        keep = None if plan.store is None else seconds_of(plan.store.keep)
+        with running_on(store, keep=keep, discard=discard) as run:
+            run.journal = Journal.start(
+                flow=FLOW,
+                plan=plan,
+                wave=path,
+                wave_sha256=given.digest,
+                out=out,
+                store=Store(store).root,
+                discard=discard,
+            )
+            with run.journal, release_folder(out) as staging:
+                return _release(run, plan, given, out, staging)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 from prefect import Task
 from prefect.futures import PrefectConcurrentFuture, PrefectFuture
 
+from kohort.errors import KohortError, StageFailed
 from kohort.flows.journal import Journal
 from kohort.flows.progress import Listener, Silent, StageRow
 from kohort.tasks.housekeeping import in_use
@@ -35,8 +36,30 @@ ORDER = (
     "gate",
     "publish",
 )
+SERVER = frozenset({"prefect", "httpx", "httpcore", "websockets"})  # whose errors are about the server
 LISTENER: Listener = Silent()
 """Who hears of finished stages: the command line sets it, a worker leaves it."""
+
+
+@contextmanager
+def quoting_nothing() -> Iterator[None]:
+    """Within a flow, outside of its stages: no exception whose text or context may quote a cell.
+
+    Prefect keeps the text of what a flow raises. Errors of the server and of the system pass, for the
+    command to say what they mean.
+    """
+    try:
+        yield
+        return
+    except KohortError as error:
+        failure = error
+    except Exception as error:
+        system = isinstance(error, OSError) and error.errno is not None
+        if system or type(error).__module__.partition(".")[0] in SERVER:
+            raise
+        failure = StageFailed(f"the run stopped on {type(error).__name__}; run it again to continue")
+    failure.__cause__ = failure.__context__ = None
+    raise failure
 
 
 @contextmanager

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from typing import Any
 
-UNPRINTABLE = re.compile("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-
-
-def printable(text: str) -> str:
-    """The text with control characters, and those that turn the direction of writing, as escapes."""
-    return UNPRINTABLE.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+from kohort.errors import on_one_line
 
 
 def say(text: str) -> None:
     """Print lines for a person."""
-    sys.stdout.write(printable(text) + "\n")
+    sys.stdout.write("\n".join(map(on_one_line, text.split("\n"))) + "\n")
 
 
 def say_json(content: Any) -> None:
@@ -27,4 +21,4 @@ def say_json(content: Any) -> None:
 
 def complain(sentence: str) -> None:
     """One line on standard error, whatever is in the sentence."""
-    sys.stderr.write("kohort: " + printable(sentence).replace("\n", "\\n") + "\n")
+    sys.stderr.write(f"kohort: {on_one_line(sentence)}\n")

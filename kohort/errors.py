@@ -10,16 +10,38 @@
      └ StageFailed      anything that is not ours        exit 1: "partition, block 2: ArrowInvalid"
 
 Every message is one sentence: what, where, what was found, what to do. It carries names, counts and
-parameters and never a cell's value, because logs are read by people who may not see the data.
+parameters and never a cell's value, because logs are read by people who may not see the data. Names
+come from files and plans of others: whatever in them would move a terminal is written out.
 """
 
 from __future__ import annotations
+
+
+def on_one_line(text: str) -> str:
+    r"""The text with line breaks, terminal escapes and other invisible characters written out.
+
+    Parameters
+    ----------
+    text : str
+        What is to be shown: a name or a title may come from a file of somebody else.
+
+    Examples
+    --------
+    >>> print(on_one_line("income\n\x1b[2J"))
+    income\n\x1b[2J
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class KohortError(Exception):
     """Base of everything that kohort raises on purpose."""
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return on_one_line(super().__str__())
 
 
 class PlanError(KohortError, ValueError):

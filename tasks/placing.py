@@ -171,13 +171,13 @@ def place(
 def keep_refused(out: Path, *, manifest: Mapping[str, Any], evaluation: Mapping[str, Any]) -> Path:
     """Keep the papers of a release that the gate refused; its data are not among them."""
     folder = out / REFUSED
-    if folder.is_symlink():
-        raise PlanError(f"{folder} is a link, which is not followed; remove it")
+    if folder.is_symlink():  # nothing is written through a link that somebody put there
+        folder.unlink()
     private_folder(folder)
     for name, content in ((MANIFEST, manifest), (EVALUATION, evaluation)):
         partial = folder / f".{uuid.uuid4().hex}"
+        partial.touch(0o600, exist_ok=False)  # before there is anything to read
         _write_json(partial, content)
-        partial.chmod(0o600)
         partial.replace(folder / name)
     return folder
 
@@ -205,8 +205,10 @@ def _check_wave(out: Path, version: int, manifest: Mapping[str, Any]) -> None:
 
 
 def _same_files(one: Path, other: Path) -> bool:
-    """Whether two folders hold the same files with the same bytes."""
+    """Whether two folders hold the same files with the same bytes; a link is no release of ours."""
     try:
+        if any(path.is_symlink() for path in (other.parent, other, *other.iterdir())):
+            return False
         names = sorted(path.name for path in one.iterdir())
         if names != sorted(path.name for path in other.iterdir()):
             return False

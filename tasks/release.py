@@ -86,7 +86,7 @@ def _released_arrays(
     """The released columns in the file's order, rows as in the original."""
     with open_wave(wave) as file:
         types = {field.name: field.type for field in file.schema_arrow}
-        untouched = {name: file.read(columns=[name]).column(0) for name in columns.untouched}
+        untouched = {name: _plain(file.read(columns=[name]).column(0)) for name in columns.untouched}
     arrays: list[Any] = []
     for name in columns.released:
         column = untouched[name] if name in untouched else protected.pop(name)
@@ -96,6 +96,29 @@ def _released_arrays(
             column = _whole(name, column, types[name])
         arrays.append(column)
     return arrays
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The column without the notes that fields within a nested type may carry."""
+    return column.cast(_without_notes(column.type)) if pa.types.is_nested(column.type) else column
+
+
+def _without_notes(kind: pa.DataType) -> pa.DataType:
+    """A type whose fields, however deep, have a name, a type and nothing else."""
+    if not pa.types.is_nested(kind) or pa.types.is_union(kind):  # Parquet has no unions
+        return kind
+    fields = [
+        pa.field(field.name, _without_notes(field.type), field.nullable)
+        for field in (kind.field(j) for j in range(kind.num_fields))
+    ]
+    if pa.types.is_struct(kind):
+        return pa.struct(fields)
+    if pa.types.is_map(kind):
+        key, item = (fields[0].type.field(j) for j in range(2))
+        return pa.map_(key, item, keys_sorted=kind.keys_sorted)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(fields[0], kind.list_size)
+    return pa.large_list(fields[0]) if pa.types.is_large_list(kind) else pa.list_(fields[0])
 
 
 def _whole(name: str, column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray:

@@ -109,7 +109,10 @@ def _this_attempt() -> tuple[UUID | None, int]:
 
 
 def guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-    """Turn any exception that is not ours into StageFailed, without its text."""
+    """Turn any exception that is not ours into StageFailed, without its text.
+
+    What is raised has no context: a log that shows the whole chain, suppressed or not, quotes nothing.
+    """
 
     @functools.wraps(function)
     def run(*args: Any, **arguments: Any) -> Any:
@@ -118,12 +121,14 @@ def guarded(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         except StageFailed as error:
             where = f"{_where(name, arguments)}: "
             said = str(error) if str(error).startswith(where) else f"{where}{error}"
-            raise StageFailed(said, can_pass=error.can_pass) from None
-        except KohortError:
-            raise
+            failure: KohortError = StageFailed(said, can_pass=error.can_pass)
+        except KohortError as error:
+            failure = error
         except Exception as error:
             said = trouble(error, _folders(function, args, arguments)) or _named(error)
-            raise StageFailed(f"{_where(name, arguments)}: {said}", can_pass=can_pass(error)) from None
+            failure = StageFailed(f"{_where(name, arguments)}: {said}", can_pass=can_pass(error))
+        failure.__cause__ = failure.__context__ = None
+        raise failure
 
     return run
 

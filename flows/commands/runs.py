@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from kohort.errors import on_one_line
 from kohort.flows.saying import say, say_json
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ def _row(run: PastRun) -> tuple[str, ...]:
         str(len(run.stages)),
         holds,
         age(run.age),
-        run.wave.name,
-        title,
+        on_one_line(run.wave.name),
+        on_one_line(title),
     )
 
 
@@ -74,7 +75,9 @@ def _one(run: PastRun) -> str:
         digest = stage["sha256"]
         kept = "" if digest is None else size(held[digest]) if digest in held else "removed"
         rows.append((f"  {label}", how, kept))
-    return "\n".join([*lines, *([_table(rows)] if rows else ["  no stage was finished"])])
+    return "\n".join(
+        [*map(on_one_line, lines), *([_table(rows)] if rows else ["  no stage was finished"])]
+    )
 
 
 def _table(rows: Sequence[tuple[str, ...]]) -> str:

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from kohort.errors import PlanError
+from kohort.errors import PlanError, on_one_line
 from kohort.evaluation.outcome import NotApplicable
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class Evaluation:
                         f"  {result.measure:<{names}}  {result.figure():>{figures}}  {result.remarks()}"
                     )
                     lines.append(line.rstrip())
-        return "\n".join(lines)
+        return "\n".join(map(on_one_line, lines))
 
     def to_frame(self) -> pd.DataFrame:
         """One row a measure, with the columns of `Result.to_dict`."""

@@ -1,187 +1,39 @@
 """The deployment on a real Prefect server and process worker: a schedule makes a run, the run a release.
 
 The survey's root is a copy in which only the cron line differs, to every ten seconds instead of once a
-day. The commands are those that deployments/prefect.yaml shows, as they stand there; server and worker
-have a port, a PREFECT_HOME and a KOHORT_HOME of their own.
+day.
 """
 
 import itertools
-import os
 import re
-import shlex
-import shutil
-import signal
-import socket
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pyarrow.parquet as pq
 import pytest
 import yaml
 
 from kohort.flows.plan import Plan, load_plan
+from tests.site import COMMANDS, PREFECT_YAML, ROOT, Site, drop_wave, running_site
 
-ROOT = Path(__file__).parents[2]
-PREFECT_YAML = ROOT / "deployments" / "prefect.yaml"
-BIN = Path(sys.executable).parent
-START_SERVER, CREATE_POOL, DEPLOY, START_WORKER = COMMANDS = (
-    "prefect server start",
-    "prefect work-pool create kohort --type process",
-    "prefect --no-prompt deploy --all --prefect-file deployments/prefect.yaml",
-    "prefect worker start --pool kohort",
-)
-CRON, EVERY_TEN_SECONDS = '"0 6 * * *"', '"* * * * * */10"'  # a sixth field counts seconds
-QUIET = {"DO_NOT_TRACK": "1", "PREFECT_SERVER_ANALYTICS_ENABLED": "false"}
-IMPATIENT = {  # Prefect's own pauses, shorter: how often work is asked for, how long a queued run rests
-    "PREFECT_WORKER_QUERY_SECONDS": "1",
-    "PREFECT_SERVER_DEPLOYMENTS_CONCURRENCY_SLOT_WAIT_SECONDS": "1",
-}
-START_PATIENCE, PATIENCE = 60.0, 100.0  # seconds at the most; on two cores 16 and 40 are usual
-
-
-@dataclass(frozen=True)
-class Site:
-    """A survey's folder with a server and a worker."""
-
-    root: Path
-    environment: dict[str, str]
-    logs: Path
-
-    def run(self, command: str) -> str:
-        """What a command prints; it must succeed."""
-        done = subprocess.run(
-            self._words(command),
-            cwd=self.root,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,  # nobody is there to answer a prompt
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            timeout=START_PATIENCE,
-        )
-        assert done.returncode == 0, f"{command}\n{done.stdout}"
-        return done.stdout
-
-    def start(self, command: str, log: str) -> subprocess.Popen[bytes]:
-        """A command that goes on, with what it prints in a log."""
-        with (self.logs / log).open("wb") as sink:
-            return subprocess.Popen(
-                self._words(command),
-                cwd=self.root,
-                env=self.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=sink,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-
-    def _words(self, command: str) -> list[str]:
-        name, *arguments = shlex.split(command)
-        return [str(BIN / name), *arguments]
-
-    def request(self, method: str, path: str, **content: Any) -> httpx.Response:
-        """What the server's API answers."""
-        return httpx.request(
-            method, self.environment["PREFECT_API_URL"] + path, json=content or None, timeout=30
-        )
-
-    def deployment(self) -> dict[str, Any]:
-        """The deployment as the server has it."""
-        return self.request("GET", "/deployments/name/protect-wave/household").json()
-
-    def completed(self) -> list[dict[str, Any]]:
-        """Completed runs that a schedule made, the first first; no run may have ended otherwise."""
-        runs = self.request("POST", "/flow_runs/filter", sort="START_TIME_ASC").json()
-        ended = [run for run in runs if run["end_time"] is not None]
-        assert {run["state_type"] for run in ended} <= {"COMPLETED"}, self.told()
-        return [run for run in ended if run["auto_scheduled"]]
-
-    def told(self) -> str:
-        """The logs of server and worker."""
-        return "\n".join(f"== {log.name}\n{log.read_text()}" for log in sorted(self.logs.iterdir()))
-
-    def wait(self, condition: Callable[[], Any], what: str, deadline: float) -> None:
-        """Ask until it is so, or fail with the logs."""
-        while not condition():
-            if time.monotonic() > deadline:
-                pytest.fail(f"{what}: not in time\n{self.told()}")
-            time.sleep(0.3)
-
-    def is_healthy(self) -> bool:
-        """Whether the server answers."""
-        try:
-            return self.request("GET", "/health").status_code == 200
-        except httpx.TransportError:
-            return False
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """Kill a process and all that it started: a worker puts each run into a session of its own."""
-    if process.poll() is None:
-        os.kill(process.pid, signal.SIGSTOP)  # it starts no more while we look
-        table = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True)
-        parent_of = dict(map(int, line.split()) for line in table.stdout.splitlines())
-        family = [process.pid]
-        for member in family:  # grows while we go through it
-            family += [child for child, parent in parent_of.items() if parent == member]
-        for member in family:
-            try:
-                os.kill(member, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-    process.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+EVERY_TEN_SECONDS = "* * * * * */10"  # a sixth field counts seconds
+PATIENCE = 100.0  # seconds at the most; on two cores 40 are usual
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory) -> Iterator[Site]:
-    """A root with the first wave, deployed, with server and worker running."""
-    home = tmp_path_factory.mktemp("site")
-    root, logs, port = home / "root", home / "logs", free_port()
-    for folder in (root / "data", logs):
-        folder.mkdir(parents=True)
-    shutil.copytree(ROOT / "deployments", root / "deployments")
-    daily = PREFECT_YAML.read_text()
-    assert daily.count(CRON) == 1
-    (root / "deployments" / "prefect.yaml").write_text(daily.replace(CRON, EVERY_TEN_SECONDS))
-    drop_wave(root, "2026q1")
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    environment = inherited | QUIET | IMPATIENT
-    environment |= {
-        "PREFECT_HOME": str(home / "prefect"),
-        "KOHORT_HOME": str(home / "kohort"),
-        "PREFECT_API_URL": f"http://127.0.0.1:{port}/api",
-        "PREFECT_SERVER_API_PORT": str(port),
-    }
-    site, processes = Site(root, environment, logs), []
-    try:
-        processes.append(site.start(START_SERVER, "server.log"))
-        site.wait(site.is_healthy, "a healthy server", time.monotonic() + START_PATIENCE)
-        site.run(CREATE_POOL)
-        site.run(DEPLOY)
-        processes.append(site.start(START_WORKER, "worker.log"))
+    with running_site(tmp_path_factory.mktemp("site"), cron=EVERY_TEN_SECONDS) as site:
         yield site
-    finally:
-        for process in reversed(processes):
-            end(process)
 
 
-def drop_wave(root: Path, quarter: str) -> None:
-    """Put a wave into the survey's folder, whole at once."""
-    name = f"household-{quarter}.parquet"
-    shutil.copy(ROOT / "data" / name, root / "data" / f".{name}")
-    (root / "data" / f".{name}").rename(root / "data" / name)
+def completed(site: Site) -> list[dict[str, Any]]:
+    """Completed runs that a schedule made, the first first; no run may have ended otherwise."""
+    runs = site.request("POST", "/flow_runs/filter", sort="START_TIME_ASC").json()
+    ended = [run for run in runs if run["end_time"] is not None]
+    assert {run["state_type"] for run in ended} <= {"COMPLETED"}, site.told()
+    return [run for run in ended if run["auto_scheduled"]]
 
 
 def contents(folder: Path) -> dict[str, tuple[int, bytes]]:
@@ -246,7 +98,7 @@ def test_a_schedule_makes_runs_and_the_runs_the_releases(site):
     releases = site.root / "out" / "releases"
     first, second = releases / "household-2026q1", releases / "household-2026q2"
 
-    site.wait(site.completed, "a run that the schedule made", deadline)
+    site.wait(lambda: completed(site), "a run that the schedule made", deadline)
     made = contents(first)
     assert sorted(made) == [
         "v1/internal/evaluation.json",
@@ -257,8 +109,8 @@ def test_a_schedule_makes_runs_and_the_runs_the_releases(site):
     ]
 
     # The wave is unchanged: the next run succeeds and rewrites nothing.
-    so_far = len(site.completed())
-    site.wait(lambda: len(site.completed()) > so_far, "the next run", deadline)
+    so_far = len(completed(site))
+    site.wait(lambda: len(completed(site)) > so_far, "the next run", deadline)
     assert contents(first) == made
 
     # A new wave: the next run releases it, beside the first.
@@ -269,7 +121,7 @@ def test_a_schedule_makes_runs_and_the_runs_the_releases(site):
     assert sorted(path.name for path in releases.iterdir()) == [first.name, second.name]
     assert contents(first) == made
 
-    runs = site.completed()
+    runs = completed(site)
     for earlier, later in itertools.pairwise(runs):
         assert earlier["end_time"] <= later["start_time"]  # one at a time
 
