@@ -79,9 +79,7 @@ def test_eight_different_ones(sample_plan, sample_wave, new_site, start_all, rng
     refused, ended = start_all(site, commands)
     wrong = wrong_after(site, refused, ended)
     found = [bytes_in(site.folder / f"out-{number}") for number in range(MANY)]
-    wrong += [
-        f"run {n} has other bytes" for n in range(MANY) if found[n] and found[n] != [expected[n]]
-    ]
+    wrong += [f"run {n} has other bytes" for n in range(MANY) if found[n] and found[n] != [expected[n]]]
     right = found == [[each] for each in expected] and no_lock_is_left(site)
     tally("eight different runs", tried=MANY, wrong=wrong, recovered=right)
 
