@@ -9,6 +9,7 @@ that closes: a killed command leaves no server behind.
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import socket
 import subprocess
@@ -95,6 +96,7 @@ def one_sentence(url: str, folders: Mapping[str, Path] | None = None) -> Iterato
         ) from None
     finally:
         if answers:  # what the server shows of the stages travels as events, behind the run
+            logging.getLogger(EventsWorker.__name__).setLevel(logging.CRITICAL)  # it says who waits
             EventsWorker.drain_all(timeout=5)
 
 

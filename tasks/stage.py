@@ -143,7 +143,8 @@ def _folders(
 ) -> dict[str, Path]:
     """The folders that a stage may write to; one that has an output folder writes only there."""
     given = inspect.signature(function).bind_partial(*args, **arguments).arguments
-    named = {"output folder": given.get("out"), "store": given.get("store")}
+    out = given.get("out") or (Path(given["staging"]).parent if "staging" in given else None)
+    named = {"output folder": out, "store": given.get("store")}
     return {kind: Path(folder) for kind, folder in named.items() if folder} | state_folder()
 
 

@@ -219,7 +219,6 @@ def new_site(tmp_path: Path, survey: Survey, prefect_url: str) -> Iterator[Calla
         environment = {
             **os.environ,
             "KOHORT_HOME": str(folder / "home"),
-            "PREFECT_HOME": str(folder / "home" / "prefect"),
             "NUMBA_CACHE_DIR": numba.config.CACHE_DIR,  # where making the survey has compiled them
             "PREFECT_API_URL": prefect_url,
             **changes,

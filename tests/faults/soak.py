@@ -1,4 +1,4 @@
-"""`make soak MINUTES=10`: the fault tests again and again with random seeds, and the tally as a table."""
+"""`make soak MINUTES=10`: the fault tests with random seeds, again and again, and their tally."""
 
 from __future__ import annotations
 

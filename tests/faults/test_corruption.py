@@ -20,7 +20,6 @@ from kohort.tasks.store import Store
 
 pytestmark = pytest.mark.usefixtures("prefect_url")
 VICTIMS = 4  # at once
-ROUNDS = 3  # runs that are damaged on their way, for each fault
 MARK = "a record ran code"
 
 
@@ -229,17 +228,15 @@ def impatient(monkeypatch):
 def test_damage_while_a_run_goes_on(fault, survey, run, rng, tally, tmp_path, monkeypatch):
     """A stage that would read it says so in a sentence, or reads the file that it has open."""
     store = Store(tmp_path / "store")
-    for _ in range(ROUNDS):
-        shutil.rmtree(store.root, ignore_errors=True)
-        vandal = Vandal(store.root, rng.randint(1, 18), OBJECTS[fault], rng)
-        monkeypatch.setattr(running, "LISTENER", vandal)
-        wrong = []
-        try:
-            wrong += ["other bytes"] if protected(run()) != survey.expected else []
-        except KohortError as error:
-            wrong += [] if "run it again" in str(error) else [str(error)]
-        assert vandal.left <= 0
-        monkeypatch.setattr(running, "LISTENER", running.Silent())
-        right = protected(run()) == survey.expected
-        wrong += [f"{each.kind}: {each.path.name}" for each in problems(store)]
-        tally(f"artifact {fault} while a run goes on", wrong=wrong, recovered=right)
+    vandal = Vandal(store.root, rng.randint(1, 18), OBJECTS[fault], rng)
+    monkeypatch.setattr(running, "LISTENER", vandal)
+    wrong = []
+    try:
+        wrong += ["other bytes"] if protected(run()) != survey.expected else []
+    except KohortError as error:
+        wrong += [] if "run it again" in str(error) else [str(error)]
+    assert vandal.left <= 0
+    monkeypatch.setattr(running, "LISTENER", running.Silent())
+    right = protected(run()) == survey.expected
+    wrong += [f"{each.kind}: {each.path.name}" for each in problems(store)]
+    tally(f"artifact {fault} while a run goes on", wrong=wrong, recovered=right)
