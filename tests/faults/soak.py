@@ -1,4 +1,4 @@
-"""`make soak MINUTES=10`: the fault tests with random seeds, again and again, and a table of their tally."""
+"""`make soak MINUTES=10`: the fault tests with random seeds, again and again, and their tally."""
 
 from __future__ import annotations
 
