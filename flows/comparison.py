@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,8 +15,9 @@ from kohort.evaluation.jobs import with_parts
 from kohort.flows.evaluating import EvaluateSection
 from kohort.flows.plan import Plan
 from kohort.tasks.available import available_memory
+from kohort.tasks.placing import EVALUATION, MANIFEST
 from kohort.tasks.released import Inputs, evaluation_inputs
-from kohort.tasks.wave import check_room, inspect_wave, is_number, read_footer
+from kohort.tasks.wave import check_room, digest_of, inspect_wave, is_number, read_footer
 
 Types = dict[str, Any]
 COPIES = 2  # of both tables: measured at 1e6 x 13 the peak is 3.6 tables
@@ -95,8 +97,25 @@ def compare_files(
     )
     if measures is not None:
         _refuse_missing(request, comparison.inputs)
+    if key is None:
+        _refuse_sorted_release(protected)
     _refuse_past_memory(comparison)
     return comparison
+
+
+def _refuse_sorted_release(protected: Path) -> None:
+    """A release of kohort's own says beside it that its rows are in another order."""
+    try:
+        beside = json.loads((protected.parent / MANIFEST).read_bytes())
+        is_sorted = beside["methods"]["release"]["order"] == "sorted"
+        its_own = beside["output"]["sha256"] == digest_of(protected)
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if is_sorted and its_own:
+        raise PlanError(
+            f"{protected} is released in sorted order, so that rows cannot be matched by position; its "
+            f"measures are in the release's {EVALUATION}, or release it with order = 'input'"
+        )
 
 
 def _refuse_past_memory(comparison: Comparison) -> None:

@@ -39,7 +39,7 @@ def draft_plan(wave: Path) -> str:
         _many("quasi_identifiers", roles["quasi_identifiers"], "protected: numeric, known to others"),
         _many("confidential", [], "released as they are: move the sensitive ones here"),
         _single("weight", roles["weight"], "survey weight; released only if release_weight = true"),
-        _single("unit", roles["unit"], "household or enterprise; anonymity counts distinct units"),
+        _unit(roles["unit"]),
         _other(roles["other"]),
         "",
         "[normalize]",
@@ -49,10 +49,10 @@ def draft_plan(wave: Path) -> str:
         'method = "whole"               # joint k-anonymity; consecutive(size) loses less, per block',
         "",
         "[project]",
-        'method = "pcp"                 # pcp, zscores, sugeno, attribute(name)',
+        'method = "pcp"                 # pcp, zscores, sugeno, owa, choquet, attribute(name)',
         "",
         "[partition]",
-        'method = "optimal"             # optimal, fixed',
+        'method = "optimal"             # optimal, fixed, mdav, vmdav, md, kward: see `kohort methods`',
         'cost = "axis"                  # axis, block',
         "k = 5                          # the least number of records that look alike",
         "",
@@ -60,6 +60,7 @@ def draft_plan(wave: Path) -> str:
         'method = "mean"                # mean, median, weighted_mean',
         "",
         "[release]",
+        'claim = "k-anonymous"          # of whole records; several blocks claim "per-block" or "none"',
         'order = "sorted"               # "input" keeps the file\'s order, which links waves',
         "round_integers = false         # whole-number columns become floats unless this is true",
     ]
@@ -74,6 +75,7 @@ def _guess_roles(fields: list[pa.Field]) -> dict[str, list[str]]:
         number = pa.types.is_integer(field.type) or pa.types.is_floating(field.type)
         if UNIT.search(field.name) and not roles["unit"]:
             roles["unit"].append(field.name)
+            roles["identifiers"].append(field.name)
         elif KEY.search(field.name) and not roles["key"]:
             roles["key"].append(field.name)
         elif NAME.search(field.name):
@@ -91,6 +93,15 @@ def _quoted(text: str) -> str:
     """A TOML string on one line; unlike JSON, TOML knows no surrogates and no bare control character."""
     quoted = json.dumps(text.encode(errors="replace").decode(), ensure_ascii=False)
     return "".join(c if c.isprintable() else f"\\U{ord(c):08x}" for c in quoted)
+
+
+def _unit(names: list[str]) -> str:
+    """Left for a person to decide: groups are of k records, seldom of k different households."""
+    named = _quoted(names[0]) if names else '"..."'
+    return (
+        f"# unit = {named:<22} # household or enterprise, not among the identifiers then: distinct ones "
+        "are counted"
+    )
 
 
 def _single(role: str, names: list[str], comment: str) -> str:

@@ -90,16 +90,26 @@ def with_claim(
     evaluation: Mapping[str, Any], plan: Plan, columns: Columns, blocks: Sequence[Sequence[str]]
 ) -> dict[str, Any]:
     """evaluation.json with what the release claims, in words that say how many records are unique."""
-    claim = claim_in_words(
+    words = claimed(
+        plan,
+        blocks=len(blocks),
+        others=columns.open_to_intruders,
+        unique=evaluation["measures"]["unique"],
+    )
+    return {**evaluation, "claim": plan.release.claim, "claim_in_words": words}
+
+
+def claimed(plan: Plan, *, blocks: int, others: Sequence[str], unique: float) -> str:
+    """The claim in words, and how many records are unique."""
+    words = claim_in_words(
         plan.release.claim,
         plan.stages,
         k=plan.k,
-        blocks=len(blocks),
-        others=columns.open_to_intruders,
+        blocks=blocks,
+        others=others,
         unit=plan.roles.unit,
     )
-    words = f"{claim}; {_unique(evaluation['measures']['unique'])}"
-    return {**evaluation, "claim": plan.release.claim, "claim_in_words": words}
+    return f"{words}; {_unique(unique)}"
 
 
 def _unique(share: float) -> str:

@@ -20,6 +20,7 @@ TYPES = {
 def first_sentence(error: ValidationError) -> str:
     """The first thing that is wrong, where it is, and how many more there are."""
     details = error.errors(include_url=False)
+    details.sort(key=lambda detail: detail["type"] == "missing")  # a misspelt one is missing too
     sentence = _sentence(details[0])
     more = len(details) - 1
     return f"{sentence} (and {more} more)" if more else sentence

@@ -41,6 +41,7 @@ def summary(outcome: Outcome, stages: Sequence[StageRow]) -> dict[str, Any]:
         "rows": outcome.manifest["output"]["rows"],
         "claim": outcome.manifest["claim"],
         "claim_in_words": outcome.manifest["claim_in_words"],
+        "unit": outcome.manifest["plan"]["roles"].get("unit"),
         "measures": outcome.evaluation["measures"],
         "blocks": outcome.evaluation["blocks"],
         "stages": [row.as_json() for row in stages],
@@ -54,13 +55,14 @@ def as_text(result: Mapping[str, Any]) -> str:
     cached = sum(stage["cached"] for stage in result["stages"])
     groups = sum(count for block in blocks for count in block["group_sizes"].values())
     constant = [name for block in blocks for name in block["constant"]]
+    counted = "records" if result["unit"] is None else f"distinct {result['unit']}"
     loss = "not applicable" if measures["loss"] is None else f"{100 * measures['loss']:.2f} %"
     how = f"in {groups} groups over {len(blocks)} block{'s' if len(blocks) != 1 else ''}"
     lines = [
         f"protected {result['rows']} records {how if groups else 'as a whole, without groups'}",
         f"  claim          {result['claim_in_words']}",
         f"  loss           {loss} of the variance",
-        f"  min_anonymity  {measures['min_anonymity']:.0f}",
+        f"  min_anonymity  {measures['min_anonymity']:.0f} {counted}",
         f"  k_real         {measures['k_real']:.2f}",
         f"  unchanged      {100 * measures['unchanged']:.2f} % of the protected cells",
     ]

@@ -22,12 +22,20 @@ from pydantic import ValidationError
 from kohort.errors import PlanError, WaveError
 from kohort.evaluation import classes
 from kohort.flows.in_memory import protect_in_memory
-from kohort.flows.manifest import public_manifest
+from kohort.flows.manifest import claimed, public_manifest
 from kohort.flows.plan import SCHEMA, Plan
 from kohort.flows.progress import Silent
 from kohort.home import kohort_home, private_folder
 from kohort.tasks.caching import code_digest, cpu, versions
-from kohort.tasks.placing import EVALUATION, INTERNAL, MANIFEST, PUBLIC, last_version, version_folder
+from kohort.tasks.placing import (
+    EVALUATION,
+    INTERNAL,
+    LOG,
+    MANIFEST,
+    PUBLIC,
+    last_version,
+    version_folder,
+)
 from kohort.tasks.release import NAME
 from kohort.tasks.store import file_digest
 from kohort.tasks.wave import digest_of, open_wave, read_codes
@@ -51,6 +59,8 @@ class Papers:
     """A release on the disk."""
 
     data: Path
+    inside: Path | None
+    """The internal part, where a whole version is looked at."""
     public: Mapping[str, Any]
     internal: Mapping[str, Any] | None
     evaluation: Mapping[str, Any] | None
@@ -68,7 +78,7 @@ def verify_release(release: Path, original: Path | None) -> list[Check]:
     """
     papers = _open(release)
     try:
-        checks = [*_digests(papers), *_counts(papers)]
+        checks = [*_presence(papers), *_digests(papers), *_claim(papers), *_counts(papers)]
         if original is not None:
             checks += _repeat(papers, original)
     except (KeyError, TypeError, ValidationError):
@@ -95,6 +105,7 @@ def _open(release: Path) -> Papers:
         raise WaveError(f"the papers of {release} have another schema; use the kohort that wrote them")
     return Papers(
         public / NAME,
+        folder / INTERNAL if folder != public else None,
         manifest,
         _json(folder / INTERNAL / MANIFEST) if folder != public else None,
         _json(folder / INTERNAL / EVALUATION) if folder != public else None,
@@ -113,6 +124,41 @@ def _json(path: Path) -> dict[str, Any] | None:
     if not isinstance(content, dict):
         raise WaveError(f"{path} is damaged: it is not a JSON object")
     return content
+
+
+def _presence(papers: Papers) -> list[Check]:
+    """No file too few or too many, and the internal part for its owner alone."""
+    beside = sorted(path.name for path in papers.data.parent.iterdir())
+    expected = sorted((NAME, MANIFEST))
+    found = ", ".join(beside) if beside != expected else "the data and their manifest"
+    checks = [Check("public part", beside == expected, found)]
+    if papers.inside is None:
+        return [*checks, Check("internal part", True, "not given: the measures are not checked")]
+    missing = [name for name in (MANIFEST, EVALUATION, LOG) if not (papers.inside / name).is_file()]
+    if missing:
+        return [*checks, Check("internal part", False, f"{', '.join(missing)} is missing")]
+    paths = (papers.inside, *papers.inside.iterdir())
+    opened = [path.name for path in paths if path.stat().st_mode & 0o077]
+    found = f"{', '.join(opened)} can be read by others" if opened else "for its owner alone"
+    return [*checks, Check("internal part", not opened, found)]
+
+
+def _claim(papers: Papers) -> list[Check]:
+    """The claim follows from the plan, and the share of unique records from the evaluation."""
+    if papers.internal is None or papers.evaluation is None:
+        return []
+    plan, output = Plan.model_validate(papers.internal["plan"]), papers.internal["output"]
+    known = {*papers.internal["protected"], *plan.roles.confidential}
+    claim = claimed(
+        plan,
+        blocks=len(papers.internal["blocks"]),
+        others=[name for name in output["columns"] if name not in known],
+        unique=papers.evaluation["measures"]["unique"],
+    )
+    same = claim == papers.public["claim_in_words"]
+    return [
+        Check("claim in words", same, "as the plan has it" if same else "other words than the plan's")
+    ]
 
 
 def _digests(papers: Papers) -> list[Check]:
@@ -150,7 +196,7 @@ def _counts(papers: Papers) -> list[Check]:
     known = _known(papers)
     sizes = _class_sizes(papers.data, known)
     least, alone = int(sizes.min()), int(np.count_nonzero(sizes == 1))
-    found = f"at least {least} identical, {100 * alone / rows:.1f} % unique"
+    found = f"at least {least} identical, {alone} of {rows} unique"
     checks.append(Check(f"whole records, claim {claim}", claim != "k-anonymous" or least >= k, found))
     measured = (papers.evaluation or {}).get("measures", {}).get("min_anonymity")
     counts_records = papers.internal is not None and "unit" not in papers.internal["plan"]["roles"]

@@ -18,8 +18,8 @@ REMEDIES = {
     "anonymity": "raise k, or protect more attributes together",
     "dependence": "lower k, or change the weight of the confidential attributes",
     "structure": "lower k, or protect attributes that belong together in one block",
-    "min_anonymity": "protect or drop the other released columns, protect all attributes as one block, "
-    "or raise k where households are counted",
+    "min_anonymity": "drop or protect columns that are released as they are; where roles.unit is named, "
+    'distinct units are counted: leave it out to count records, or set claim = "per-block"',
     "unique": "protect or drop the other released columns, or protect all attributes as one block",
     "l_min": "raise k, or lower the weight of the confidential attributes",
     "l_one": "raise k, or lower the weight of the confidential attributes",

@@ -64,8 +64,10 @@ def trouble(error: BaseException, folders: Mapping[str, Path], *, kept: bool = T
     if not isinstance(error, OSError) or error.errno is None or not folders:
         return None
     if error.errno in WRITING:
-        kind = _culprit(error, folders)
-        what, remedy = WRITING[error.errno]
+        culprit = _culprit(error, folders)
+        if culprit is None:
+            return None
+        kind, (what, remedy) = culprit, WRITING[error.errno]
     elif error.errno in GONE and (gone := [kind for kind in folders if _is_gone(folders[kind])]):
         kind, what, remedy = gone[0], "{} is gone", "mount it again"
     else:
@@ -85,8 +87,11 @@ def full_disk(folders: Mapping[str, Path]) -> str | None:
     return None
 
 
-def _culprit(error: OSError, folders: Mapping[str, Path]) -> str:
-    """The folder that the error is about: the one it names, else one that is full, else the first."""
+def _culprit(error: OSError, folders: Mapping[str, Path]) -> str | None:
+    """The folder that the error is about: the one it names, else one that is full, else the first.
+
+    None where it names something else that may not be touched, such as a program.
+    """
     for named in (error.filename2, error.filename):  # a copy fails where it goes to
         for kind, folder in folders.items():
             if isinstance(named, (str, os.PathLike)) and Path(named).is_relative_to(folder):
@@ -94,7 +99,7 @@ def _culprit(error: OSError, folders: Mapping[str, Path]) -> str:
     if error.errno == errno.ENOSPC:
         full = [kind for kind, folder in folders.items() if is_full(folder)]
         return next(iter(full), next(iter(folders)))
-    return next(iter(folders))
+    return next(iter(folders)) if error.filename is None else None
 
 
 def is_full(folder: Path) -> bool:

@@ -4,6 +4,7 @@ import re
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from kohort.errors import PlanError, WaveError
@@ -252,3 +253,15 @@ def test_files_past_memory_are_refused_before_they_are_read(columns, write_wave,
     monkeypatch.setattr("kohort.tasks.wave.available_memory", lambda: 10)
     assert main(["evaluate", *map(str, files), "--key", "id", "--in-memory"]) == 3
     assert "GB in memory, but" in capsys.readouterr().err
+
+
+def test_a_sorted_release_is_not_matched_by_position(
+    columns, plan_of, write_wave, protect_alone, tmp_path
+):
+    wave = write_wave(columns)
+    file = "v1/public/protected.parquet"
+    for order, code in (("sorted", 2), ("input", 0)):
+        protect_alone(plan_of(release={"order": order}), wave, tmp_path / order)
+        assert main(["evaluate", str(wave), str(tmp_path / order / file), "--in-memory"]) == code
+    copied = write_wave(pq.read_table(tmp_path / "sorted" / file), "elsewhere.parquet")
+    assert main(["evaluate", str(wave), str(copied), "--in-memory"]) == 0  # nothing tells

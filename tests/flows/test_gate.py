@@ -50,7 +50,7 @@ def test_a_column_released_as_it_is_breaks_the_claim(protect, plan_of, columns, 
     columns["region"] = [f"r{i % 13}" for i in range(40)]
     plan = plan_of(roles={**NO_UNIT, "other": "keep"}, release=SORTED_ALONE)
     plan["roles"]["identifiers"] = ["name", "house"]
-    with pytest.raises(GateRefused, match=r"min_anonymity = 1 is below 3 .*drop the other released"):
+    with pytest.raises(GateRefused, match=r"min_anonymity = 1 is below 3 .*drop or protect columns"):
         protect(plan, write_wave(columns))
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["refused"]
     kept = json.loads((tmp_path / "out" / "refused" / "evaluation.json").read_bytes())

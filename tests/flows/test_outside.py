@@ -88,7 +88,7 @@ def test_columns_named_like_paths_are_names(in_memory, survey, tmp_path, home, p
 def test_titles_and_names_move_no_terminal(bad, survey, tmp_path, capsys, own_home, prefect_url):
     names = {"age": f"age{bad}", "cost": f"cost{bad}"}
     wave_name = f"wave{bad.replace(chr(0), '')}.parquet"
-    plan, wave = survey(names, wave=wave_name, title=f"title{bad}")
+    plan, wave = survey(names, wave=wave_name, title=f"title{bad}", release={"order": "input"})
     out = tmp_path / f"out{bad.replace(chr(0), '')}"
     run("plan", "check", plan, wave)
     run("plan", "init", wave)

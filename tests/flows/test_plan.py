@@ -202,8 +202,8 @@ def test_a_plan_that_cannot_be_read_is_refused(tmp_path):
 def test_the_draft_of_the_sample_wave_fits_it(sample_wave, write_plan):
     plan = load_plan(write_plan(draft_plan(sample_wave)))
     roles = plan.roles.build()
-    assert (roles.key, roles.unit, roles.weight) == ("person_id", "household_id", "weight")
-    assert roles.identifiers == ("name",)
+    assert (roles.key, roles.unit, roles.weight) == ("person_id", None, "weight")
+    assert set(roles.identifiers) == {"name", "household_id"}  # the unit is for a person to decide
     assert roles.other == "drop"
     assert "the plan fits the wave: 2199 records" in what_would_be_done(plan, sample_wave)
 

@@ -98,6 +98,25 @@ TAMPERED = {
         edit("internal/evaluation.json", "measures", "loss", value=0.001),
         "public manifest: it says other things",
     ),
+    "the claim, in every paper": (
+        lambda release: [
+            edit(paper, "claim_in_words", value="all is well")(release)
+            for paper in ("public/manifest.json", "internal/manifest.json", "internal/evaluation.json")
+        ],
+        "claim in words: other words than the plan's",
+    ),
+    "a paper gone": (
+        lambda release: (release / "v1" / "internal" / "evaluation.json").unlink(),
+        "internal part: evaluation.json is missing",
+    ),
+    "a file too many": (
+        lambda release: (release / "v1" / "public" / "notes.txt").write_text(""),
+        "public part: manifest.json, notes.txt, protected.parquet",
+    ),
+    "open to others": (
+        lambda release: (release / "v1" / "internal" / "evaluation.json").chmod(0o644),
+        "internal part: evaluation.json can be read by others",
+    ),
     "a digest": (
         edit("internal/manifest.json", "output", "sha256", value="0" * 64),
         "digest in the internal manifest",
