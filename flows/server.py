@@ -39,6 +39,7 @@ QUIET = {
     "PREFECT_SHOW_WORKER_UPGRADE_MESSAGE": "false",
     "PREFECT_SERVER_EPHEMERAL_ENABLED": "false",  # Prefect's own would outlive a killed command
 }
+HANGS = "20"  # seconds for one answer; a run notices a server that hangs after four of them
 EMBEDDED = {
     "PREFECT_UI_ENABLED": "false",
     "PREFECT_MEMO_STORE_PATH": "",
@@ -51,6 +52,7 @@ def prefect_server() -> Iterator[str]:
     os.environ.update(QUIET)
     given = os.environ.get("PREFECT_API_URL")
     if given:
+        os.environ.setdefault("PREFECT_API_REQUEST_TIMEOUT", HANGS)
         _check_alive(given)
         yield given
         return
