@@ -23,6 +23,7 @@ def main(minutes: float) -> int:
         tally, code, rounds = Path(folder) / "tally.jsonl", 0, 0
         while code == 0 and (rounds == 0 or time.monotonic() - started < 60 * minutes):
             seed, rounds = secrets.randbelow(2**31), rounds + 1
+            print(f"round {rounds}, KOHORT_FAULT_SEED={seed}", flush=True)
             environment = {
                 **os.environ,
                 "KOHORT_FAULT_SEED": str(seed),
