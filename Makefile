@@ -14,8 +14,11 @@ help:  ## this list
 demo: $(VENV)/base  ## protect the sample wave and say where the files are
 	@$(BIN)/kohort protect deployments/plans/household.toml data/household-2026q1.parquet --out $(DEMO)
 
-test: $(VENV)/dev  ## the test suite (prints its 20 slowest)
-	$(BIN)/python -m pytest --durations=20
+test: $(VENV)/dev  ## the tests, each part with its 20 slowest; the mathematics runs beside the pipeline
+	@log=$$(mktemp); \
+	$(BIN)/python -m pytest --durations=20 tests/contract tests/core > $$log 2>&1 & beside=$$!; \
+	$(BIN)/python -m pytest --durations=20 --ignore=tests/contract --ignore=tests/core; status=$$?; \
+	wait $$beside || status=$$?; cat $$log; rm -f $$log; exit $$status
 
 check: $(VENV)/dev  ## ruff, mypy --strict on kohort/, layers, doctests
 	$(BIN)/ruff check .
