@@ -14,10 +14,10 @@ help:  ## this list
 demo: $(VENV)/base  ## protect the sample wave and say where the files are
 	@$(BIN)/kohort protect deployments/plans/household.toml data/household-2026q1.parquet --out $(DEMO)
 
-test: $(VENV)/dev  ## the tests, each part with its 20 slowest; the mathematics runs beside the pipeline
+test: $(VENV)/dev  ## the tests in two halves side by side, each with its 20 slowest
 	@log=$$(mktemp); \
-	$(BIN)/python -m pytest --durations=20 tests/contract tests/core > $$log 2>&1 & beside=$$!; \
-	$(BIN)/python -m pytest --durations=20 --ignore=tests/contract --ignore=tests/core; status=$$?; \
+	$(BIN)/python -m pytest --durations=20 tests/contract tests/core tests/faults > $$log 2>&1 & beside=$$!; \
+	$(BIN)/python -m pytest --durations=20 --ignore=tests/contract --ignore=tests/core --ignore=tests/faults; status=$$?; \
 	wait $$beside || status=$$?; cat $$log; rm -f $$log; exit $$status
 
 check: $(VENV)/dev  ## ruff, mypy --strict on kohort/, layers, doctests
